@@ -287,6 +287,41 @@ void tell_calibration(const Calibration& calibration, const std::vector<CardChoi
   issues.push_back({"CALIBRATED", far ? Severity::kWarning : Severity::kNote, "/calibration", std::move(text), ""});
 }
 
+/// GPUs that the request names without counting them.
+void count_gpus(const Catalog& catalog, const Request& request, TrainingJob& job) {
+  DataParallel& data = job.data_parallel;
+  // Expert parallelism takes its GPUs from the data-parallel ones.
+  const Count degree = job.tensor.degree, experts = job.expert * gpus_of_expert(job);
+  if (job.is_megatron() && data.degree == 1 && job.context == 1 && job.expert > 1) {
+    data.degree = (experts + degree - 1) / degree;
+  }
+  // "8xH100" beside FSDP or ZeRO names all GPUs that divide the model.
+  if (!job.is_megatron() && data.sharding != Sharding::kNone && data.degree == 1 && request.gpus.size() == 1) {
+    const std::optional<GpuMatch> known = find_gpu(catalog.gpus(), request.gpus.front().name);
+    if (known && job.gpus() == 1) data.degree = known->count;
+  }
+}
+
+/// The cards that are asked about. The first decides which kernels run; without one, an A100's do.
+void choose_cards(const Catalog& catalog, const Request& request, const Calibration& calibration,
+                  Understood& question) {
+  Answer& answer = question.answer;
+  const DataParallel& data = answer.job.data_parallel;
+  question.gpu.compute_capability = request.job.compute_capability;
+  for (const GpuQuery& query : request.gpus) {
+    Gpu gpu;
+    gpu.compute_capability = request.job.compute_capability;
+    std::optional<CardChoice> choice =
+        choose_card(catalog, query, data.is_sharded() ? data.degree : 0, gpu, answer.issues);
+    if (!choice) continue;
+    if (const auto context = calibration.context_of(choice->card.name)) choice->card.context = *context;
+    if (question.cards.empty()) question.gpu = std::move(gpu);
+    question.cards.push_back(std::move(*choice));
+  }
+  if (request.calibration) tell_calibration(calibration, question.cards, answer.issues);
+  if (!question.cards.empty()) answer.job.compute_capability = question.cards.front().compute_capability;
+}
+
 /// A model type that the catalog lists is not a misspelt one: Mixtral is no Mistral, gpt_oss no GPT-BigCode.
 void keep_known_types(const Catalog& catalog, const Value& config, Issues& issues) {
   const std::vector<ModelEntry>& models = catalog.models();
@@ -420,7 +455,7 @@ void suit_task(const Request& request, Architecture& architecture, TrainingJob& 
 /// ms-swift's set it themselves.
 void tell_padding_id(const Request& request, const Architecture& a, const TrainingJob& job, Issues& issues) {
   const Value& config = request.config;
-  const bool encodes = a.program == nullptr || a.program->heads.find(Head::kMaskedLm) != nullptr;
+  const bool encodes = a.program == nullptr || !a.facts.text_input || a.program->heads.find(Head::kMaskedLm) != nullptr;
   if (!config.is_object() || a.head != Head::kSequenceClassification || encodes || a.num_decoder_layers > 0) return;
   if (job.preference != Preference::kNone || job.micro_batch_size < 2 || job.framework.name == "ms_swift") return;
   const Value* text = config.find("text_config");
@@ -539,36 +574,11 @@ Understood Estimator::resolve(const Asked& asked) const {
   answer.job = request.job;
   question.batching = {request.job, request.foreign};
   answer.overrides = request.overrides;
-  // Expert parallelism takes its GPUs from the data-parallel ones.
-  DataParallel& data = answer.job.data_parallel;
-  const Count degree = answer.job.tensor.degree, experts = answer.job.expert * gpus_of_expert(answer.job);
-  if (answer.job.is_megatron() && data.degree == 1 && answer.job.context == 1 && answer.job.expert > 1) {
-    data.degree = (experts + degree - 1) / degree;
-  }
-  // "8xH100" beside FSDP or ZeRO names all GPUs that divide the model.
-  if (!answer.job.is_megatron() && data.sharding != Sharding::kNone && data.degree == 1 && request.gpus.size() == 1) {
-    const std::optional<GpuMatch> known = find_gpu(catalog_.gpus(), request.gpus.front().name);
-    if (known && answer.job.gpus() == 1) data.degree = known->count;
-  }
+  count_gpus(catalog_, request, answer.job);
   const Calibration calibration = request.calibration.value_or(Calibration{});
   count_communicator(answer.job, calibration.communication, answer.overrides, issues);
-
   // Everything that is wrong is told at once: a bad name does not hide behind a bad batch size.
-  question.gpu.compute_capability = request.job.compute_capability;
-  for (const GpuQuery& query : request.gpus) {
-    Gpu gpu;
-    gpu.compute_capability = request.job.compute_capability;
-    std::optional<CardChoice> choice = choose_card(catalog_, query, data.is_sharded() ? data.degree : 0, gpu, issues);
-    if (!choice) continue;
-    if (const auto context = calibration.context_of(choice->card.name)) choice->card.context = *context;
-    if (question.cards.empty()) question.gpu = std::move(gpu);
-    question.cards.push_back(std::move(*choice));
-  }
-  if (request.calibration) tell_calibration(calibration, question.cards, issues);
-  // The first card decides which kernels run; without one, an A100's do.
-  if (!question.cards.empty()) {
-    answer.job.compute_capability = question.cards.front().compute_capability;
-  }
+  choose_cards(catalog_, request, calibration, question);
   const auto settle = [&](const Value& config) {
     settle_quantization(config, answer.job, issues);
     answer.job.stored = checkpoint_dtype(config);
@@ -627,13 +637,10 @@ Understood Estimator::resolve(const Asked& asked) const {
   settle_lora_kernels(request.open.lora_kernels, answer.architecture, answer.job, issues);
   leave_out_evaluation(answer.job, issues);
   if (is_supported(answer.architecture)) settle_optimizer(answer.architecture, answer.job, issues);
-  check_magnitude(answer.architecture, answer.job, issues);
-  check_positions(answer.architecture, answer.job, issues);
-  check_attention(answer.architecture, answer.job, issues);
-  check_model(answer.architecture, answer.job, issues);
-  check_sharding(answer.architecture, answer.job, issues);
-  check_tensor(answer.architecture, answer.job, issues);
-  check_pipeline(answer.architecture, answer.job, issues);
+  for (const auto check :
+       {check_magnitude, check_positions, check_attention, check_model, check_sharding, check_tensor, check_pipeline}) {
+    check(answer.architecture, answer.job, issues);
+  }
   if (answer.architecture.head != Head::kCausalLm) {
     answer.job.loss = Loss::kDefault;
     answer.job.packing = false;

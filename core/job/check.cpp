@@ -39,7 +39,13 @@ bool divides_parameters(const DataParallel& how) {
 }
 
 /// trl 1.9 trainer/sft_trainer.py: __init__; base_config.py, where gradient_checkpointing is True since 0.22.
-void check_trl(const TrainingJob& job, const std::vector<std::string_view>& given, Issues& issues) {
+void check_trl(const Request& request, const std::vector<std::string_view>& given, Issues& issues) {
+  const TrainingJob& job = request.job;
+  if (request.foreign.padding_free && !job.packing && job.preference == Preference::kNone) {
+    add(issues, "UNBOUNDED_LENGTH", Severity::kWarning, "/padding_free",
+        "TRL's SFTTrainer refuses padding_free without packing (ValueError since 1.0) unless max_length is None: it "
+        "cuts no samples then. Pack them, or set max_length to None; the figure is of samples of sequence_length.");
+  }
   if (job.packing && (job.images_per_sample > 0 || job.video_frames > 0)) {
     add(issues, "INVALID_COMBINATION", Severity::kError, "/packing",
         "TRL's SFTTrainer refuses to pack samples of a model that sees. Set \"packing\" to false.");
@@ -953,7 +959,7 @@ void check_request(const Request& request, const std::vector<std::string_view>& 
     add(issues, "INVALID_VALUE", Severity::kError, "/framework/version",
         "Releases of transformers are modelled from 4 on: older ones have none of these models' code.", "5.12");
   }
-  if (framework == "trl") check_trl(job, given, issues);
+  if (framework == "trl") check_trl(request, given, issues);
   check_float8(job, issues);
   check_qat(job, issues);
   check_micro_batches(job, given, issues);

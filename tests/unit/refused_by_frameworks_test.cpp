@@ -317,5 +317,16 @@ TEST_CASE("outputs of TRL's loss in chunks are not held through backward") {
   CHECK(chunked("false").estimate);
 }
 
+// trl 1.9 trainer/sft_trainer.py: __init__.
+TEST_CASE("rows that TRL joins without packing are told to have no bound") {
+  const auto joined = [](const std::string& rest) {
+    return ask(job("llama-3.2-1b", R"("framework": {"name": "trl"}, "attention": "flash_attention_2")" + rest));
+  };
+  CHECK(says(joined(R"(, "padding_free": true)"), "UNBOUNDED_LENGTH", "/padding_free"));
+  CHECK(joined(R"(, "padding_free": true)").estimate);
+  CHECK(!says(joined(R"(, "padding_free": true, "packing": true)"), "UNBOUNDED_LENGTH", "/padding_free"));
+  CHECK(!says(joined(""), "UNBOUNDED_LENGTH", "/padding_free"));
+}
+
 }  // namespace
 }  // namespace tidemark
