@@ -503,8 +503,8 @@ export interface Job {
       static_graph?: boolean | null;
     } | null;
     /**
-     * GPUs that divide heads, feed-forward and vocabulary of every layer: torchtitan's plan for DTensor. Unit: GPUs.
-     * @default 1
+     * GPUs that divide heads and feed-forward of every layer: transformers' tp_plan; with the two below torch's
+     * parallelize_module, which divides the vocabulary, too. Unit: GPUs. @default 1
      */
     tensor?: number | null;
     /** GPUs that have some of the layers each: torch.distributed.pipelining. Unit: GPUs. @default 1 */

@@ -262,8 +262,8 @@ export default [
     "文本嵌入视为事先算好；每一步都在卡上编码的部分，在 vae 和 text_encoders 中写明时计入。",
   ],
   [
-    "Evaluation of preferences, by generation or beside tensor, expert or pipeline parallelism is not counted where GPUs divide the model; the peak of training is answered.",
-    "多块 GPU 切分模型时，偏好训练的评估、用生成做的评估以及与张量、专家或流水线并行一起的评估未计入；给出的是训练的峰值。",
+    "Evaluation by generation or beside tensor, expert or pipeline parallelism is not counted where GPUs divide the model; the peak of training is answered.",
+    "多块 GPU 切分模型时，用生成做的评估以及与张量、专家或流水线并行一起的评估未计入；给出的是训练的峰值。",
   ],
   [
     "Where GPUs divide the model this adapter is not modelled. LoRA is; OFT under ZeRO and FSDP, IA3, LoKr and VeRA under ZeRO and FSDP 2, LoHa under ZeRO-1, ZeRO-2 and FSDP 2, all beside weights that are not quantised.",
