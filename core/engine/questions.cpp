@@ -218,10 +218,7 @@ AdviceReport ask(const Estimator& estimator, const AdviceQuestion& question) {
     report.tiers = tiers(changed, subject.job, estimator.catalog().gpus());
   if (question.modes) report.modes = modes(peaks, answer.job, card);
   if (report.modes && !report.modes->unoptimised.known) {
-    leave_out("/modes",
-              "MemScale's modes start from a job that the request does not take: no checkpoints, no tiles, "
-              "optimizer states in full on the card.",
-              issues);
+    leave_out("/modes", "MemScale's modes start from a job that the request does not take.", issues);
     report.modes.reset();
   }
   report.answered = true;

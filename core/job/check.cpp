@@ -492,8 +492,9 @@ void check_class(const Architecture& a, const TrainingJob& job, Issues& issues) 
   // The same, _ChunkedCELMHeadOutput: the graph of entropy_sum, which no backward runs, holds each chunk's softmax.
   if (job.loss == Loss::kChunked && job.keep_outputs && a.head == Head::kCausalLm && !is_stood_for(job.framework)) {
     add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/keep_outputs",
-        "A loop that holds the outputs of TRL's loss in chunks through backward keeps the softmax of every chunk with "
-        "them, which TRL's trainers do not and is not modelled. Set \"keep_outputs\" to false, or let the outputs go.",
+        "Outputs of TRL's loss in chunks, held through backward, keep every chunk's softmax, which is not modelled. "
+        "Set "
+        "\"keep_outputs\" to false.",
         "false");
   }
   if (job.packing && a.head != Head::kCausalLm) {
@@ -672,8 +673,8 @@ void check_single_answers(const TrainingJob& job, Issues& issues) {
   if (own || job.is_megatron()) return;
   if (job.preference == Preference::kKto && job.micro_batch_size < 2) {
     add(issues, "INVALID_VALUE", Severity::kError, "/micro_batch_size",
-        "TRL's KTOTrainer refuses batches of one answer (ValueError): its divergence is of each prompt with another "
-        "one's answer. Use at least 2, and fewer micro-batches in a step.",
+        "TRL's KTOTrainer refuses batches of one answer (ValueError). Use at least 2, and fewer micro-batches in a "
+        "step.",
         "2");
   }
   const bool gathers = job.data_parallel.is_sharded() && job.data_parallel.sharding == Sharding::kZero3;

@@ -14,13 +14,17 @@ void refuse(Issues& issues, std::string_view path, std::string message, std::str
       {"UNSUPPORTED_VALUE", Severity::kError, std::string{path}, std::move(message), std::string{suggestion}});
 }
 
-void check_sizes(const Architecture& a, const TrainingJob& job, Issues& issues) {
-  const Count degree = job.tensor.degree;
+void check_heads(const Architecture& a, Count degree, Issues& issues) {
   if (a.num_heads % degree != 0 || a.num_kv_heads % degree != 0) {
     refuse(issues, kTensor,
            "Tensor parallelism divides heads: parallelism.tensor must divide " + std::to_string(a.num_heads) +
                " heads and " + std::to_string(a.num_kv_heads) + " of keys and values.");
   }
+}
+
+void check_sizes(const Architecture& a, const TrainingJob& job, Issues& issues) {
+  const Count degree = job.tensor.degree;
+  check_heads(a, degree, issues);
   if (a.intermediate_size % degree != 0 || a.vocab_size % degree != 0) {
     refuse(issues, kTensor, "Parts of unequal size of feed-forward or vocabulary are not modelled.");
   }
@@ -30,12 +34,18 @@ void check_sizes(const Architecture& a, const TrainingJob& job, Issues& issues) 
   }
 }
 
-void check_company(const TrainingJob& job, Issues& issues) {
+/// Whether FSDP 2 divides the parts further; what else trains on other rows is refused.
+bool check_data(const TrainingJob& job, Issues& issues) {
   const DataParallel& data = job.data_parallel;
   const bool fully = data.is_sharded() && data.sharding == Sharding::kFsdp2;
   if (data.is_used() && !fully) {
     refuse(issues, "/parallelism/fsdp", "Beside tensor parallelism data parallelism is modelled with FSDP 2.", "fsdp2");
   }
+  return fully;
+}
+
+void check_company(const TrainingJob& job, Issues& issues) {
+  const bool fully = check_data(job, issues);
   // torch/optim/adam.py and nn/utils/clip_grad.py: one operation on a list that holds both raises.
   if (!fully && !job.tensor.sequence) {
     refuse(issues, "/parallelism/sequence_parallel",
@@ -53,32 +63,22 @@ bool steps_dtensors(std::string_view optimizer) {
 void check_tp_plan(const Architecture& a, const TrainingJob& job, Issues& issues) {
   if (a.program == nullptr || !a.program->has_tp_plan) {
     refuse(issues, kTensor,
-           "transformers' tp_plan is modelled for language models whose plan divides each projection by itself (Llama, "
-           "Mistral, Qwen, Gemma and kin).",
+           "tp_plan is modelled where it divides each projection by itself (Llama, Mistral, Qwen, Gemma and kin).",
            "1");
     return;
   }
-  const Count degree = job.tensor.degree;
-  if (a.num_heads % degree != 0 || a.num_kv_heads % degree != 0) {
-    refuse(issues, kTensor,
-           "tp_plan divides heads: parallelism.tensor must divide " + std::to_string(a.num_heads) + " heads and " +
-               std::to_string(a.num_kv_heads) + " of keys and values.");
-  }
-  const DataParallel& data = job.data_parallel;
-  if (data.is_used() && !(data.is_sharded() && data.sharding == Sharding::kFsdp2)) {
-    refuse(issues, "/parallelism/fsdp", "Beside tensor parallelism data parallelism is modelled with FSDP 2.", "fsdp2");
-  }
+  check_heads(a, job.tensor.degree, issues);
+  check_data(job, issues);
   if (job.method == Method::kQlora || job.adapter.kind != AdapterKind::kLora) {
     refuse(issues, job.method == Method::kQlora ? "/method" : "/adapter/kind",
            "Under tp_plan full training and LoRA of weights that are not quantised are modelled.", "lora");
   }
   // core_model_loading.py calls update_module_attributes for weight and bias alike: out_features are divided twice.
   if (job.has_adapter() && (a.attention_bias || a.attention_out_bias || a.mlp_bias)) {
-    refuse(
-        issues, "/method",
-        "transformers 5 divides the sizes of a projection with a bias twice under tp_plan, and PEFT's matrices get a "
-        "shape that does not fit: LoRA fails. Use FSDP 2, or full training.",
-        "full");
+    refuse(issues, "/method",
+           "Under tp_plan transformers 5 divides the sizes of a projection with a bias twice, and PEFT's matrices do "
+           "not fit it. Use FSDP 2, or full training.",
+           "full");
   }
 }
 

@@ -1,9 +1,9 @@
 // The reader of what web/pack.mjs writes: bytes as text that a page can carry.
 import xz from "xz-decompress";
 
-/** What packed bytes are written in: of ASCII what neither HTML nor String.replace reads anything into. */
+/** What packed bytes are written in: of ASCII what neither a script's text in HTML nor our own template (%PART%) reads anything into. */
 export const CHARACTERS = Array.from({ length: 94 }, (_, i) => String.fromCharCode(33 + i))
-  .filter((character) => !"<&$%`\\".includes(character))
+  .filter((character) => !"<%".includes(character))
   .join("");
 /** The first of them stand for six bits, the others for seven of which the first six are no less than this. */
 export const SIX_BITS = 128 - CHARACTERS.length;
