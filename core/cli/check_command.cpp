@@ -20,13 +20,11 @@ Checked check_job(const Invocation& typed) {
   if (!typed.files.empty()) checked.file = typed.files.front();
   Issues issues;
   const Value request = read_job(typed, issues);
-  if (has_error(issues)) {
+  if (const Issue* why = first_error(issues); why != nullptr) {
     const bool foreign =
         std::any_of(issues.begin(), issues.end(), [](const Issue& issue) { return issue.code == "UNKNOWN_FORMAT"; });
     checked.verdict = foreign ? Checked::Verdict::kNoJob : Checked::Verdict::kNotEstimated;
-    for (const Issue& issue : issues) {
-      if (issue.severity == Severity::kError && checked.message.empty()) checked.message = issue.message;
-    }
+    checked.message = why->message;
     return checked;
   }
   const Answer answer = typed.engine.answer(request);

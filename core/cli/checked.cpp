@@ -30,8 +30,8 @@ const Fit* worst_of(const std::vector<Fit>& fits) {
 void judge(const Answer& answer, const Engine& engine, const Value& request, Checked& checked) {
   checked.verdict = Checked::Verdict::kNotEstimated;
   if (!answer.estimate) {
+    if (const Issue* why = first_error(answer.issues); why != nullptr) checked.message = why->message;
     for (const Issue& issue : answer.issues) {
-      if (issue.severity == Severity::kError && checked.message.empty()) checked.message = issue.message;
       if (issue.code == "UNKNOWN_GPU") checked.misused = true;
     }
     return;

@@ -39,6 +39,11 @@
 namespace tidemark {
 namespace {
 
+/// BERT and its kin, which guess what is masked.
+bool is_encoder(const Architecture& a) {
+  return a.program != nullptr && a.program->heads.find(Head::kMaskedLm) != nullptr;
+}
+
 /// The catalog entry of that name, or null with an error among the issues.
 const ModelEntry* named_model(const Catalog& catalog, const std::string& name, const char* path, Issues& issues) {
   const ModelMatch match = catalog.find_model(name);
@@ -137,8 +142,7 @@ void take_judge(const Catalog& catalog, const Request& request, const Value& own
   if (job.generates() && !job.has_critic()) job.rollout.judge = loaded_by_name(job, checkpoint_dtype(*config));
   Architecture judge = without_dropout(std::move(read.architecture));
   judge.num_labels = 1;
-  const bool encodes = judge.program != nullptr && judge.program->heads.find(Head::kMaskedLm) != nullptr;
-  if (encodes || judge.language != nullptr || judge.head != Head::kSequenceClassification ||
+  if (is_encoder(judge) || judge.language != nullptr || judge.head != Head::kSequenceClassification ||
       judge.num_decoder_layers > 0) {
     issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/reward_model",
                       "A reward model is modelled that is a decoder of text with a score per sequence.", ""});
@@ -413,10 +417,8 @@ void suit_liger(const Architecture& architecture, TrainingJob& job, Issues& issu
 /// A model whose modules of dropout a trainer of TRL's has switched off; functions go on dropping.
 Architecture without_dropout_modules(const Architecture& dropping) {
   Architecture a = without_dropout(dropping);
-  const Program* program = a.program;
-  const bool encodes = program != nullptr && program->heads.find(Head::kMaskedLm) != nullptr;
-  const DropoutCalls calls = program != nullptr ? program->dropout_calls : DropoutCalls::kOfAttention;
-  if (encodes || calls == DropoutCalls::kNone) return a;
+  const DropoutCalls calls = a.program != nullptr ? a.program->dropout_calls : DropoutCalls::kOfAttention;
+  if (is_encoder(a) || calls == DropoutCalls::kNone) return a;
   a.attention_dropout = dropping.attention_dropout;
   if (calls != DropoutCalls::kAll) return a;
   a.residual_dropout = dropping.residual_dropout;
@@ -455,8 +457,8 @@ void suit_task(const Request& request, Architecture& architecture, TrainingJob& 
 /// ms-swift's set it themselves.
 void tell_padding_id(const Request& request, const Architecture& a, const TrainingJob& job, Issues& issues) {
   const Value& config = request.config;
-  const bool encodes = a.program == nullptr || !a.facts.text_input || a.program->heads.find(Head::kMaskedLm) != nullptr;
-  if (!config.is_object() || a.head != Head::kSequenceClassification || encodes || a.num_decoder_layers > 0) return;
+  const bool decodes = a.program != nullptr && a.facts.text_input && !is_encoder(a) && a.num_decoder_layers == 0;
+  if (!config.is_object() || a.head != Head::kSequenceClassification || !decodes) return;
   if (job.preference != Preference::kNone || job.micro_batch_size < 2 || job.framework.name == "ms_swift") return;
   const Value* text = config.find("text_config");
   for (const Value* part : {&config, text}) {

@@ -116,13 +116,6 @@ void leave_out(std::string_view path, std::string why, Issues& issues) {
   issues.push_back({"LEFT_OUT", Severity::kNote, std::string{path}, std::move(why), ""});
 }
 
-std::string first_error(const Issues& issues) {
-  for (const Issue& issue : issues) {
-    if (issue.severity == Severity::kError) return issue.message;
-  }
-  return {};
-}
-
 // How far each quantity goes, where the request takes it that far.
 std::vector<Frontier> frontiers_of(const Estimator& estimator, const Rewrite& rewrite, Peaks& peaks,
                                    const Answer& answer, const std::vector<Setting>& changes, const Card& card,
@@ -136,9 +129,9 @@ std::vector<Frontier> frontiers_of(const Estimator& estimator, const Rewrite& re
       const Understood there = estimator.understand(rewrite(settings));
       const std::string what = "How far " + std::string{option_of(quantity)} + " goes is not told: ";
       if (!there.complete) {
-        const std::string most = std::to_string(found.largest);
-        leave_out("/frontiers", what + most + " would fit, and is refused. " + first_error(there.answer.issues),
-                  issues);
+        const Issue* const why = first_error(there.answer.issues);
+        const std::string most = std::to_string(found.largest) + " would fit, and is refused. ";
+        leave_out("/frontiers", what + most + (why != nullptr ? why->message : ""), issues);
         continue;
       }
       // An adapter whose rank another option states keeps it.

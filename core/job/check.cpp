@@ -493,8 +493,7 @@ void check_class(const Architecture& a, const TrainingJob& job, Issues& issues) 
   if (job.loss == Loss::kChunked && job.keep_outputs && a.head == Head::kCausalLm && !is_stood_for(job.framework)) {
     add(issues, "UNSUPPORTED_VALUE", Severity::kError, "/keep_outputs",
         "Outputs of TRL's loss in chunks, held through backward, keep every chunk's softmax, which is not modelled. "
-        "Set "
-        "\"keep_outputs\" to false.",
+        "Set \"keep_outputs\" to false.",
         "false");
   }
   if (job.packing && a.head != Head::kCausalLm) {

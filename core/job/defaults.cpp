@@ -617,7 +617,7 @@ void settle_defaults(const LeftOpen& open, std::optional<Dtype> checkpoint, Trai
   } else if (habits.stood_for) {
     stand_in(job);
   }
-  // Without it torch's optimizers meet DTensors beside plain norms.
+  // Without sequence parallelism torch's optimizers meet DTensors beside plain norms.
   const bool whole = open.sequence_parallel && job.tensor.has_dtensors() && !job.tensor.sequence;
   if (whole && !own && !job.is_megatron() && !data.is_sharded()) {
     job.tensor.sequence = true;

@@ -244,6 +244,7 @@ void FlatUnits::enter_layer(std::int16_t instance, bool input_needs_grad) {
     tape_.use_parameters_of(instance);  // as they were: the layer's own buffers follow
   }
   unshard(unit);
+  if (!fsdp_.forward_prefetch) return;
   const auto is_in_it = [instance](const Unit& leaf) { return leaf.instance == instance; };
   const auto first = std::find_if(leaves_.begin(), leaves_.end(), is_in_it);
   prefetch_behind(instance, static_cast<std::int32_t>(first - leaves_.begin()));

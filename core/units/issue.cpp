@@ -11,6 +11,13 @@ constexpr std::size_t kLongestMessage = 4000;
 
 }  // namespace
 
+const Issue* first_error(const Issues& issues) {
+  for (const Issue& issue : issues) {
+    if (issue.severity == Severity::kError) return &issue;
+  }
+  return nullptr;
+}
+
 void bound(Issues& issues) {
   // Errors first to survive.
   const std::size_t left_out = issues.size() > kMostIssues ? issues.size() - kMostIssues : 0;

@@ -22,11 +22,11 @@ using Issues = std::vector<Issue>;
 /// than a page. A last one tells how many are missing.
 void bound(Issues& issues);
 
+/// Null: there is none.
+const Issue* first_error(const Issues& issues);
+
 inline bool has_error(const Issues& issues) {
-  for (const Issue& issue : issues) {
-    if (issue.severity == Severity::kError) return true;
-  }
-  return false;
+  return first_error(issues) != nullptr;
 }
 
 }  // namespace tidemark

@@ -14,9 +14,10 @@ from multi import J, Strategy
 from par_fsdp2 import FSDP2
 
 
-def distribute(model, mesh, size):
+def distribute(model, mesh, size, config=None):
+    """`config`: a DistributedConfig, whose plan may be one for experts."""
     from transformers.integrations import tensor_parallel as tp
-    tp.distribute_model(model, "auto", None, mesh, size)
+    tp.distribute_model(model, "auto", config, mesh, size)
     assert model.tp_plan, "the model has no plan: every GPU would keep all of it"
     for name, param in list(model.named_parameters()):
         plan = tp._get_parameter_tp_plan(name, model.tp_plan)
@@ -26,10 +27,18 @@ def distribute(model, mesh, size):
         layer.empty_param, layer.device_mesh, layer.rank = param, mesh, 0
         where, _, leaf = name.rpartition(".")
         module, shape = model.get_submodule(where), layer.get_expected_sharded_shape(param.shape)
-        if shape != tuple(param.shape):
+        if tuple(shape) != tuple(param.shape):
             part = torch.empty(shape, dtype=param.dtype, device=param.device)
             setattr(module, leaf, torch.nn.Parameter(part, requires_grad=param.requires_grad))
             layer.update_module_attributes(module)
+
+
+def count_others(out, param, gpus):
+    """In a record's counts: of a part the others' as well."""
+    more, dtype = param.numel() * (gpus - 1), str(param.dtype).replace("torch.", "")
+    for total, by in (("total", "by_dtype"), ("trainable", "trainable_by_dtype"))[:1 + param.requires_grad]:
+        out[total] += more
+        out[by][dtype] += more
 
 
 class Divided:
@@ -45,12 +54,8 @@ class Divided:
             if plan is None:
                 continue
             for leaf, p in module.named_parameters(recurse=False):
-                if "wise" not in plan or (leaf == "bias" and "rowwise" in plan):
-                    continue
-                more, dtype = p.numel() * (self.par["tensor"] - 1), str(p.dtype).replace("torch.", "")
-                for total, by in (("total", "by_dtype"), ("trainable", "trainable_by_dtype"))[:1 + p.requires_grad]:
-                    out[total] += more
-                    out[by][dtype] += more
+                if "wise" in plan and not (leaf == "bias" and "rowwise" in plan):
+                    count_others(out, p, self.par["tensor"])
         return out
 
 
