@@ -126,6 +126,19 @@ void turn(Net& net, Tensor& q, Tensor& k) {
   k = std::move(turned.k);
 }
 
+// torchtitan 0.2 models/attention.py ScaledDotProductAttentionWrapper: of cuDNN's, flash and the math kernel, the first
+// that takes them. What the math kernel is made of is not in the save list.
+Tensor scaled_dot_product(Net& net, Tensor q, Tensor k, Tensor v) {
+  if (is_half(q.dtype()) && net.job.compute_capability >= 80) {
+    net.attention_kernel = "flash";
+    const Keep kept(net, keeps_attention(net));
+    return flash_attention(q, k, v, 0.0);
+  }
+  net.attention_kernel = "math";
+  const bool grouped = q.size(1) != k.size(1);
+  return math_attention(std::move(q), std::move(k), std::move(v), {}, true, 0.0, grouped);
+}
+
 Tensor attention_of(Net& net, Tensor hidden) {
   const Scope in(net.tape, "self_attn", kAttention);
   const Tensor x = std::move(hidden);
@@ -147,11 +160,7 @@ Tensor attention_of(Net& net, Tensor hidden) {
   q = transpose(std::move(q), 1, 2);
   k = transpose(std::move(k), 1, 2);
   v = transpose(std::move(v), 1, 2);
-  net.attention_kernel = "flash";
-  {
-    const Keep kept(net, keeps_attention(net));
-    q = flash_attention(q, k, v, 0.0);
-  }
+  q = scaled_dot_product(net, std::move(q), std::move(k), std::move(v));
   q = contiguous(transpose(std::move(q), 1, 2));
   q = view(std::move(q), Shape{net.B, rows, net.Q});
   return project(net, kOutput, "self_attn.o_proj", std::move(q), net.H, net.arch.attention_out_bias);
@@ -407,9 +416,9 @@ bool is_known_mixture(const TrainingJob& job, const Architecture& a) {
 bool is_known(const TrainingJob& job) {
   const bool checkpoints = job.checkpointing == Checkpointing::kNone || job.checkpointing == Checkpointing::kFull ||
                            job.checkpointing == Checkpointing::kEvery;
-  const bool flash = job.attention != AttentionKernel::kEager && job.compute_capability >= 80;
+  const bool sdpa = job.attention != AttentionKernel::kEager;
   const bool plain = job.preference == Preference::kNone && !job.liger_rms_norm && !job.liger_swiglu && !job.liger_rope;
-  return !job.has_adapter() && checkpoints && flash && plain && !job.padding &&
+  return !job.has_adapter() && checkpoints && sdpa && plain && !job.padding &&
          (job.loss == Loss::kDefault || (job.loss == Loss::kChunked && !job.tensor.is_used()));
 }
 

@@ -21,7 +21,7 @@ PRECISION = {"bf16": "pure_bf16", "fp16": "pure_fp16",                    # the 
 LOSS = {"liger_flce": "liger", "chunked": "chunked", "cut_cross_entropy": "cut_cross_entropy"}    # older losses: framework.version instead
 FRAMEWORK = {"hf_4_44": "4.44", "hf_4_46": "4.46"}
 LOOP = {"keep_outputs": "keep_outputs", "outputs_fp32": "outputs_to_fp32", "zero_grad_to_none": "zero_grad_to_none"}
-GPU = {75: "T4", 80: "A100-80GB", 90: "H100"}
+GPU = {70: "V100-32GB", 75: "T4", 80: "A100-80GB", 90: "H100"}
 # What a family's own file did to the logits before release 4.49 (core/layers/losses.hpp: OwnLoss); the others did as Llama, whose words these are.
 NO_UPCAST = ("gpt2", "gpt_bigcode", "gpt_neox", "opt", "bloom", "falcon", "mpt", "stablelm", "biogpt", "xglm", "ctrl")
 FP32_HEAD = ("gptj", "codegen")

@@ -289,7 +289,7 @@ int run(int argc, char** argv) {
   check_oracle(c, "extra records", without(t.extra, t.deviations), 597, kDense);
   check_oracle(c, "records of pairs", without(t.pairs, t.deviations), 1161, kDense);
   check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 3181);
-  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 3081, kMulti);
+  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 3088, kMulti);
   check_oracle(c, "records of loops", without(t.loops, t.deviations), 891, kLoops);
   check_oracle(c, "records of adapters", without(t.adapters, t.deviations), 361);
   check_oracle(c, "records of optimizers", without(t.optimizers, t.deviations), 283);
