@@ -666,8 +666,8 @@ export interface Job {
     /** Who runs the step: its defaults hold where nothing is stated. @default "transformers" */
     name?: "transformers" | "pytorch" | "accelerate" | "trl" | "axolotl" | "llama_factory" | "llama_factory_v1" | "ms_swift" | "autotrain" | "peft" | "llamafactory" | "llamafactory_v1" | "swift" | "megatron" | "megatron-lm" | "nemo" | "megatron-deepspeed" | "galvatron" | "hetu-galvatron" | "torchtune" | "torchtitan" | "litgpt" | "nemo-automodel" | "automodel" | "unsloth" | "sd_scripts" | "sd-scripts" | "kohya" | "kohya_ss" | null;
     /**
-     * Release of transformers beneath it (5.12, 4.46), of torchtitan (0.2.0) or Unsloth (2026.10.9), or a date
-     * (2026-07): defaults and copies of the logits depend on it. @default "5.12"
+     * Release of transformers beneath it (5.24, 5.12, 4.46), of torchtitan (0.2.0) or Unsloth (2026.10.9), or a date
+     * (2026-07): defaults and copies of the logits depend on it. @default "5.24"
      */
     version?: string | number | null;
     /**
@@ -858,7 +858,13 @@ export interface Job {
   flash_attention?: "eager" | "sdpa" | "flash_attention_2" | "flash_attention_3" | "xformers" | "math" | "fa2" | "flash_attn" | "flash_attn_2" | "flash_attention" | "kernels_community/flash_attn2" | "kernels_community/flash_attn" | "true" | true | "fa3" | "flash_attn_3" | "kernels_community/flash_attn3" | "kernels_community/vllm_flash_attn3" | "auto" | "false" | false | "disabled" | "flex_attention" | "flash_attention_4" | null;
   /** Another name of "gradient_checkpointing". */
   use_gradient_checkpointing?: "none" | "full" | "offload" | "true" | true | "false" | false | "unsloth" | null;
+  /** Another name of "gradient_checkpointing". */
+  activation_checkpointing?: "none" | "full" | "offload" | "true" | true | "false" | false | "unsloth" | null;
   gradient_checkpointing_kwargs?: {
+    /** Another name of "use_reentrant". */
+    use_reentrant?: boolean | null;
+  } | null;
+  activation_checkpointing_kwargs?: {
     /** Another name of "use_reentrant". */
     use_reentrant?: boolean | null;
   } | null;

@@ -14,6 +14,7 @@
 #include "core/fit/cards.hpp"
 #include "core/fit/fit.hpp"
 #include "core/job/check.hpp"
+#include "core/job/default_attention.hpp"
 #include "core/job/default_loss.hpp"
 #include "core/job/defaults.hpp"
 #include "core/job/lora_kernels.hpp"
@@ -635,6 +636,10 @@ Understood Estimator::resolve(const Asked& asked) const {
   suit_denoiser(answer.architecture.denoiser, request.open, answer.job, issues);
   if (answer.job.is_megatron()) as_megatron(answer.job, answer.architecture, issues);
   take_implementation(answer.job, answer.architecture);
+  const Program* const program = answer.architecture.program;
+  if (program != nullptr && program->implementation == nullptr) {
+    settle_attention(answer.architecture, answer.job, issues);
+  }
   settle_axolotl_attention(answer.architecture, answer.job, issues);
   settle_lora_kernels(request.open.lora_kernels, answer.architecture, answer.job, issues);
   leave_out_evaluation(answer.job, issues);

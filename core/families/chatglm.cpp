@@ -241,6 +241,7 @@ const Program kChatGlmProgram = {.forward = one_stack<embed, layer, norm>,
                                  .heads = kHeads,
                                  .own_loss = OwnLoss::kFp32AndBack,
                                  .attention = {.flash_attention_3 = false, .core_alone = false},
+                                 .remote_code = true,
                                  .check = check_chatglm};
 
 const Family kRows[] = {

@@ -89,10 +89,13 @@ void inputs(Net& net) {
   integer_input(net, Shape{net.B, net.S}, "token_type_ids");
 }
 
-// Gemma3ForConditionalGeneration.forward: logits in fp32, which it returns, and a shifted copy for CrossEntropyLoss;
-// neither without labels.
+// Gemma3ForConditionalGeneration.forward until 5.12: logits in fp32, which it returns, and a shifted copy for
+// CrossEntropyLoss; neither without labels.
 Outputs gemma3_lm(Net& net, const Program& program, Tensor hidden) {
-  if (net.job.loss != Loss::kDefault || net.job.has_outer_loss()) return causal_lm(net, program, std::move(hidden));
+  const bool calls_loss_function = net.job.framework.at_least(5, 13);
+  if (calls_loss_function || net.job.loss != Loss::kDefault || net.job.has_outer_loss()) {
+    return causal_lm(net, program, std::move(hidden));
+  }
   Tensor logits = program.lm_head(net, std::move(hidden));
   logits = to(std::move(logits), Dtype::kFp32);
   Outputs out;

@@ -329,7 +329,11 @@ Outputs chat_lm(Net& net, const Program& program, Tensor hidden) {
 constexpr HeadForward kChatHeads[] = {{Head::kCausalLm, chat_lm}};
 constexpr ClassSuffix kChatClasses[] = {{"ChatModel", Head::kCausalLm}};
 
-const Program kChatProgram = {forward_with_pictures<chat_merge>, language_head, kChatHeads, OwnLoss::kFp32, {}, inputs};
+const Program kChatProgram = {.forward = forward_with_pictures<chat_merge>,
+                              .lm_head = language_head,
+                              .heads = kChatHeads,
+                              .inputs = inputs,
+                              .remote_code = true};
 const Program kProgram = {forward_with_pictures<merge>, language_head, kDecoderForwards, OwnLoss::kFp32, {}, inputs};
 
 constexpr ClassFacts kFacts = {

@@ -79,6 +79,7 @@ Tensor head(Net& net, Tensor hidden) {
 const Program kMiniCpmProgram = {.forward = one_stack<embed, layer, norm>,
                                  .lm_head = head,
                                  .attention = {.flash_attention_3 = false},
+                                 .remote_code = true,
                                  .check = check_own_code};
 
 const Family kRows[] = {

@@ -147,6 +147,7 @@ const Program kQwenProgram = {.forward = one_stack<embed, layer, norm>,
                               .lm_head = head,
                               .heads = kHeads,
                               .attention = {.flash_attention_3 = false, .core_alone = false},
+                              .remote_code = true,
                               .check = check_own_code};
 
 const Family kRows[] = {

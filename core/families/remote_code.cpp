@@ -334,17 +334,22 @@ const Program kInternLmProgram = {.forward = one_stack<first_embed, first_layer,
                                   .heads = kOwnHeads,
                                   .own_loss = OwnLoss::kModelDtype,
                                   .attention = kEagerAlone,
+                                  .remote_code = true,
                                   .check = check_own_code};
 const Program kInternLm2Program = {.forward = one_stack<intern_embed, intern_layer, llama_norm>,
                                    .lm_head = intern_head,
                                    .heads = kOwnHeads,
                                    .attention = {.flash_attention_3 = false},
+                                   .remote_code = true,
                                    .check = check_own_code};
-const Program kInternLm3Program = {
-    .forward = one_stack<llama_embed, intern3_layer, llama_norm>, .lm_head = llama_head, .check = check_own_code};
+const Program kInternLm3Program = {.forward = one_stack<llama_embed, intern3_layer, llama_norm>,
+                                   .lm_head = llama_head,
+                                   .remote_code = true,
+                                   .check = check_own_code};
 const Program kBaichuanProgram = {.forward = one_stack<llama_embed, baichuan_layer, llama_norm>,
                                   .lm_head = baichuan_head,
                                   .attention = kNoFlash,
+                                  .remote_code = true,
                                   .check = check_own_code};
 
 const Family kRows[] = {

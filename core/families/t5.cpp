@@ -1,4 +1,5 @@
-// T5, mT5 and UMT5: an encoder and a decoder with relative positions, RMS norms and no biases; attention in Python.
+// T5, mT5 and UMT5: an encoder and a decoder with relative positions, RMS norms and no biases; attention in Python, and
+// from transformers 5.15 on by the function that the attention interface hands out.
 #include <string>
 
 #include "core/families/family.hpp"
@@ -231,44 +232,96 @@ Tensor as_leaf(Net& net, Tensor x) {
   return x;
 }
 
+bool by_interface(const Net& net) {
+  return net.job.framework.at_least(5, 15);
+}
+
+bool is_eager(const Net& net) {
+  return !by_interface(net) || net.job.attention == AttentionKernel::kEager;
+}
+
+const Tensor& mask_of(const Net& net, bool cross) {
+  return cross ? net.shared.cross_mask : net.shared.causal_mask;
+}
+
+/// What a layer's attention is made of.
+struct States {
+  Tensor q, k, v;          ///< [B, A, S, hd]
+  Tensor bias;             ///< [1, A, S, K]
+  Tensor scores, weights;  ///< [B, A, S, K], names of the forward's that live to its end
+};
+
 // The bias that the first layer makes and the others get; UMT5's layers make their own. Without a table it is zeros,
 // which checkpointing makes require a gradient.
-Tensor first_bias(Net& net, const Tensor& scores, bool cross, bool decoder) {
+Tensor first_bias(Net& net, const States& of, bool cross, bool decoder) {
   Tensor bias;
   if (cross) {
-    bias = zeros(net.tape, Shape{Dim(1), net.A, scores.dim(2), scores.dim(3)}, scores.dtype());
+    const Dtype dtype = of.scores.defined() ? of.scores.dtype() : of.q.dtype();  // since 5.15 the queries'
+    bias = zeros(net.tape, Shape{Dim(1), net.A, of.q.dim(2), of.k.dim(2)}, dtype);
     bias = as_leaf(net, std::move(bias));
   } else {
     bias = position_bias(net, !decoder);
   }
-  const Tensor& mask = cross ? net.shared.cross_mask : net.shared.causal_mask;
-  if (mask.defined()) bias = add(std::move(bias), mask);
+  const Tensor& mask = mask_of(net, cross);
+  if (mask.defined() && !by_interface(net)) bias = add(std::move(bias), mask);
   return bias;
+}
+
+// T5Attention.forward until 5.14, which multiplies before it has a bias
+Tensor written_out(Net& net, States& of) {
+  of.scores = add_in_place(std::move(of.scores), of.bias);
+  of.weights = to(of.scores, Dtype::kFp32);
+  of.weights = softmax(std::move(of.weights));
+  of.weights = to(std::move(of.weights), of.scores.dtype());
+  of.weights = dropout(std::move(of.weights), net.arch.attention_dropout);
+  return matmul(of.weights, of.v);
+}
+
+// eager_attention_forward
+Tensor eager(Net& net, States& of, const Tensor& mask) {
+  Tensor weights = matmul(of.q, transpose(of.k, 3, 2));
+  weights = mul_scalar(std::move(weights));
+  weights = add(std::move(weights), of.bias);
+  if (mask.defined()) weights = add(std::move(weights), mask);
+  weights = softmax(std::move(weights));
+  of.weights = dropout(std::move(weights), net.arch.attention_dropout);
+  return matmul(of.weights, of.v);
+}
+
+// sdpa_attention_forward, create_position_bias_mask: where the mask says no, the bias is the least number.
+Tensor biased_sdpa(Net& net, const States& of, const Tensor& mask, bool causal) {
+  Tensor bias = of.bias;
+  if (mask.defined() || causal) {
+    Tensor allowed = mask;
+    if (!mask.defined()) allowed = net.tape.allocate(Shape{of.q.dim(2), of.k.dim(2)}, Dtype::kBool, "ge");
+    const Tensor least = net.tape.allocate(Shape{}, bias.dtype(), "min_dtype");
+    bias = where(std::move(allowed), std::move(bias), least);
+  }
+  bias = contiguous(std::move(bias));
+  return scaled_dot_product_attention(net, of.q, of.k, of.v, std::move(bias), net.arch.attention_dropout, false, false);
 }
 
 Tensor attend(Net& net, const AttentionNames& names, const Tensor& hidden, bool decoder) {
   Scope in(net.tape, names.module, kAttention);
   const bool cross = &names == &kCross;
-  net.attention_kernel = "eager";
   const auto heads = [&net](Tensor x) {
     const Shape four{x.dim(0), x.dim(1), net.A, net.hd};
     return transpose(view(std::move(x), four), 1, 2);
   };
-  const Tensor q = heads(net.linear(names.q, hidden, net.Q));
+  States of;
+  of.q = heads(net.linear(names.q, hidden, net.Q));
   const Tensor& states = cross ? net.shared.encoder_states : hidden;
-  Tensor k = heads(net.linear(names.k, states, net.Q));
-  Tensor v = heads(net.linear(names.v, states, net.Q));
-  if (decoder) keep_keys(net, k, v, !cross);
-  Tensor scores = matmul(q, transpose(k, 3, 2));
-  Tensor bias = is_umt5(net) ? Tensor() : cross ? net.shared.cross_bias : net.shared.bias;
-  if (!bias.defined()) bias = first_bias(net, scores, cross, decoder);
-  scores = add_in_place(std::move(scores), bias);
-  if (!is_umt5(net)) (cross ? net.shared.cross_bias : net.shared.bias) = bias;
-  Tensor weights = to(scores, Dtype::kFp32);
-  weights = softmax(std::move(weights));
-  weights = to(std::move(weights), scores.dtype());
-  weights = dropout(std::move(weights), net.arch.attention_dropout);
-  Tensor out = matmul(weights, v);
+  of.k = heads(net.linear(names.k, states, net.Q));
+  of.v = heads(net.linear(names.v, states, net.Q));
+  if (decoder) keep_keys(net, of.k, of.v, !cross);
+  if (!by_interface(net)) of.scores = matmul(of.q, transpose(of.k, 3, 2));
+  of.bias = is_umt5(net) ? Tensor() : cross ? net.shared.cross_bias : net.shared.bias;
+  if (!of.bias.defined()) of.bias = first_bias(net, of, cross, decoder);
+  if (!is_umt5(net)) (cross ? net.shared.cross_bias : net.shared.bias) = of.bias;
+  net.attention_kernel = "eager";
+  Tensor out = !by_interface(net) ? written_out(net, of)
+               : is_eager(net)    ? eager(net, of, mask_of(net, cross))
+                                  : biased_sdpa(net, of, mask_of(net, cross), decoder && !cross);
   out = contiguous(transpose(std::move(out), 1, 2));
   const Shape rows{out.dim(0), out.dim(1), net.Q};
   out = reshape(std::move(out), rows);
@@ -326,7 +379,7 @@ bool encoder_only(const Net& net) {
 Tensor encode(Net& net, const Names& names) {
   Scope in(net.tape, "encoder", kStack);
   const Tensor embeds = net.token_embedding(names.shared, net.H);
-  net.shared.causal_mask = bidirectional_mask(net, embeds, true, net.S, net.S);
+  net.shared.causal_mask = bidirectional_mask(net, embeds, is_eager(net), net.S, net.S);
   Stack stack{names.encoder, net.arch.num_layers, encoder_layer};
   if (encoder_only(net)) stack.then = Phase::kLoss;
   return run_stack(net, stack, names.encoder_norm, embeds);
@@ -335,9 +388,9 @@ Tensor encode(Net& net, const Names& names) {
 Tensor decode(Net& net, const Names& names, const Tensor& ids, const Tensor& encoder_states, Net& encoder) {
   Scope in(net.tape, "decoder", kStack);
   const Tensor embeds = net.tied_embedding_of(names.shared, ids);
-  make_causal_masks(net, embeds, {.eager = true, .whole = true});
+  make_causal_masks(net, embeds, {.eager = is_eager(net), .whole = true});
   net.attention_mask = encoder.attention_mask;
-  net.shared.cross_mask = bidirectional_mask(net, encoder_states, true, net.S, encoder.S);
+  net.shared.cross_mask = bidirectional_mask(net, encoder_states, is_eager(net), net.S, encoder.S);
   net.attention_mask.reset();
   net.shared.encoder_states = encoder_states;
   Stack stack{names.decoder, net.arch.num_layers, decoder_layer};
@@ -412,7 +465,7 @@ void check(const Architecture& a, const TrainingJob& job, Issues& issues) {
 
 }  // namespace
 
-// No `_supports_sdpa`, no `_supports_flash_attn`.
+// No `_supports_sdpa` until 5.14, no `_supports_flash_attn`.
 const Program kT5Program = {.forward = t5_forward,
                             .lm_head = t5_lm_head,
                             .heads = kHeads,

@@ -1,6 +1,7 @@
 #include "core/job/framework.hpp"
 
 #include <cctype>
+#include <iterator>
 
 namespace tidemark {
 namespace {
@@ -9,6 +10,15 @@ namespace {
 bool is_commit(std::string_view text) {
   const bool letters = text.find_first_of("abcdef") != std::string_view::npos;
   return letters && text.size() >= 7 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
+/// The newest minor release of transformers 5 at the end of a month: https://pypi.org/project/transformers/#history.
+int minor_of(int month, int newest) {
+  constexpr int kJune = 2026 * 12 + 6;
+  constexpr int kMinors[] = {12, 14, 16, 18, 22};  // June to October 2026
+  if (month < kJune) return kMinors[0];
+  const auto at = static_cast<std::size_t>(month - kJune);
+  return at < std::size(kMinors) ? kMinors[at] : newest;
 }
 
 }  // namespace
@@ -44,11 +54,11 @@ bool read_version(std::string_view text, Framework& framework) {
     read_number(second);
   }
   if (first >= 2018 && first <= 2100) {
-    // A date. Releases whose memory differs: 4.46 (October 2024) and 5.0 (end of 2025).
+    // A date. Releases whose memory differs: 4.46 (October 2024), 5.0 (end of 2025), and those behind 5.12.
     const int month = first * 12 + (second >= 1 && second <= 12 ? second : 12);
     if (month >= 2025 * 12 + 12) {
       framework.major = newest.major;
-      framework.minor = newest.minor;
+      framework.minor = minor_of(month, newest.minor);
     } else {
       framework.major = 4;
       framework.minor = month >= 2024 * 12 + 11 ? 57 : 44;

@@ -193,7 +193,7 @@ inline constexpr int kPeftOfDoraFunction = 19;
 struct Framework {
   std::string name = "transformers";
   int major = 5;  ///< of the version
-  int minor = 12;
+  int minor = 24;
   int date = 0;   ///< date_of() what `version` says where that is a date, or a release of torchtitan; 0: not known
   int peft = 21;  ///< PEFT 0.n
   bool at_least(int wanted_major, int wanted_minor) const {

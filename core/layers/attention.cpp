@@ -88,7 +88,10 @@ Tensor sdpa(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, const AttentionOpti
   Tensor k = std::move(k_in), v = std::move(v_in);
   bool enable_gqa = false;
   if (o.has_groups) {
-    if (o.mask.defined()) {  // use_gqa_in_sdpa: only without a mask
+    // use_gqa_in_sdpa: only without a mask, and from 5.13 on only where a fused kernel takes such heads.
+    constexpr Count kWidestHead = 256;
+    const bool takes = !net.job.framework.at_least(5, 13) || (k.size(3) == v.size(3) && k.size(3) <= kWidestHead);
+    if (o.mask.defined() || !takes) {
       const Count times = q.size(1) / k.size(1);
       k = repeat_kv(std::move(k), times);
       v = repeat_kv(std::move(v), times);

@@ -62,6 +62,7 @@ void rotary_tables(Net& net, Dtype dtype, Count dim) {
   const Shape table{rows, net.S, Dim(dim)};
   Tensor positions = t.allocate(Shape{rows, Dim(1), net.S}, Dtype::kFp32, "position_ids.float()");
   Tensor freqs = t.allocate(Shape{rows, Dim(dim / 2), net.S}, Dtype::kFp32, "bmm");
+  if (net.job.framework.at_least(5, 19)) positions.reset();  // a product of the two in place of their matrix product
   Tensor emb = t.allocate(table, Dtype::kFp32, "cat");
   Tensor cos = t.allocate(table, Dtype::kFp32, "cos");
   cos = t.allocate(table, Dtype::kFp32, "mul");

@@ -49,6 +49,7 @@ struct Program {
   bool fused_scan = true;     ///< its layers that keep a state are modelled with their libraries' kernels, too
   bool is_divisible = false;  ///< torchtitan's plans name all its modules: tensor parallelism, pipelines
   DropoutCalls dropout_calls = DropoutCalls::kOfAttention;
+  bool remote_code = false;    ///< a modelling file beside the weights, which no release of transformers changes
   bool has_tp_plan = false;    ///< transformers' base_model_tp_plan, whose parts are Net's A, Kv, Q, K and F
   bool chunks_logits = false;  ///< a loss in chunks is one of the whole model's logits, not of head and loss at once
   /// What of a job it cannot do; null: nothing but what these fields say.

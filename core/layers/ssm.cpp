@@ -162,7 +162,8 @@ Outputs wide_causal_lm(Net& net, const Program& program, Tensor hidden) {
 }
 
 Tensor mask_padding(Net& net, Tensor hidden_in) {
-  if (!net.attention_mask.defined() || !net.tape.above(net.B.n(), 1)) return hidden_in;
+  const bool any_batch = net.job.framework.at_least(5, 15);
+  if (!net.attention_mask.defined() || !(any_batch || net.tape.above(net.B.n(), 1))) return hidden_in;
   Scope in(net.tape, "", kPadding);
   const Tensor hidden = std::move(hidden_in);
   Tensor masked = mul(hidden, unsqueeze(net.attention_mask, -1));
@@ -186,11 +187,11 @@ Tensor causal_convolution(Net& net, const char* name, Tensor x_in, bool has_bias
   return activated ? silu(std::move(out)) : out;
 }
 
-Tensor norm_then_gate(Net& net, const char* name, Tensor x_in, Tensor gate_in) {
+Tensor norm_then_gate(Net& net, const char* name, Tensor x_in, Tensor gate_in, bool by_fla) {
   Scope in(net.tape, name, kGatedNorm);
   const Tensor x = std::move(x_in), gate = std::move(gate_in);
   const Tensor weight = net.parameter(name, "weight", Shape{x.dim(-1)});
-  if (!net.job.torch_scan) return gated_rms_norm(x, gate, weight);
+  if (!net.job.torch_scan && by_fla) return gated_rms_norm(x, gate, weight);
   Tensor h = to(x, Dtype::kFp32);
   MeanSquare square = mean_square(h);
   h = mul(std::move(h), std::move(square.root));
@@ -219,11 +220,18 @@ Tensor delta_decay(Tensor rate, const Tensor& a, const Tensor& dt_bias) {
   return mul(std::move(rate), std::move(step));
 }
 
+namespace {
+// modeling_qwen3_5.py from 5.23 on: the kernel is given heads of keys as they are, and repeats them itself.
+bool shares_keys(const Net& net) {
+  return net.job.framework.at_least(5, 23);
+}
+}  // namespace
+
 Tensor gated_delta_rule(Net& net, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& g,
                         const Tensor& beta) {
   if (net.job.torch_scan) return torch_delta_rule(net, q, k, v, g, beta);
   Scope in(net.tape, "linear_attn", kFla);
-  return chunk_gated_delta_rule(q, k, v, g, beta);
+  return chunk_gated_delta_rule(q, k, v, g, beta, shares_keys(net));
 }
 
 Tensor gated_delta_net(Net& net, const char* source, DeltaInputs inputs) {
@@ -239,13 +247,16 @@ Tensor gated_delta_net(Net& net, const char* source, DeltaInputs inputs) {
   const Tensor value = reshape(parts.part[2], Shape{net.B, net.S, heads, dv});
   const Tensor beta = sigmoid(inputs.b);
   const Tensor g = delta_decay(net, inputs.a, false);
-  query = repeat_heads(std::move(query), heads.n() / groups.n());
-  key = repeat_heads(std::move(key), heads.n() / groups.n());
+  if (net.job.torch_scan || !shares_keys(net)) {
+    query = repeat_heads(std::move(query), heads.n() / groups.n());
+    key = repeat_heads(std::move(key), heads.n() / groups.n());
+  }
   Tensor out = gated_delta_rule(net, query, key, value, g, beta);
   const Dim rows(net.T.n() * heads.n());
   out = reshape(std::move(out), Shape{rows, dv});
   inputs.z = reshape(std::move(inputs.z), Shape{rows, dv});
-  out = norm_then_gate(net, "linear_attn.norm", std::move(out), inputs.z);
+  // From 5.15 on fla's norm is no longer taken where it is installed.
+  out = norm_then_gate(net, "linear_attn.norm", std::move(out), inputs.z, !net.job.framework.at_least(5, 15));
   out = reshape(std::move(out), Shape{net.B, net.S, value_width});
   Scope in(net.tape, "linear_attn", source);
   return net.linear("linear_attn.out_proj", std::move(out), net.H);

@@ -13,7 +13,7 @@ Tensor mask_padding(Net& net, Tensor hidden);
 /// A depthwise convolution over the tokens before, and silu unless not `activated`: x is [B, channels, S].
 Tensor causal_convolution(Net& net, const char* name, Tensor x, bool bias, bool activated = true);
 /// Norm before gate, over the last dimension of rows: Qwen3NextRMSNormGated, or fla's kernel for it.
-Tensor norm_then_gate(Net& net, const char* name, Tensor x, Tensor gate);
+Tensor norm_then_gate(Net& net, const char* name, Tensor x, Tensor gate, bool by_fla = true);
 
 /// torch_chunk_gated_delta_rule, or fla's kernel for it: q and k [B, S, heads, D] normalised, v [B, S, heads, D], g and
 /// beta [B, S, heads].

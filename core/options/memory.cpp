@@ -70,7 +70,7 @@ constexpr Option kOptions[] = {
         .sets(attention),
     choice("gradient_checkpointing", "\"none\"", kCheckpointing, "Gradient checkpointing",
            "What is run again in backward instead of being kept; or an object with one of the keys below.")
-        .known_as("use_gradient_checkpointing")
+        .known_as("use_gradient_checkpointing,activation_checkpointing")
         .spelled("--gc")
         .into<&TrainingJob::checkpointing>()
         .opens({}, {}, [](Request& r) { r.job.checkpointing = Checkpointing::kNone; }),
@@ -91,7 +91,8 @@ constexpr Option kOptions[] = {
         }),
     open_flag("use_reentrant", "Re-entrant checkpointing",
               "torch.utils.checkpoint's older, re-entrant form; transformers 4's default, not version 5's.")
-        .known_as("gradient_checkpointing_kwargs.use_reentrant,use_reentrant_gc")
+        .known_as("gradient_checkpointing_kwargs.use_reentrant,activation_checkpointing_kwargs.use_reentrant,"
+                  "use_reentrant_gc")
         .further()
         .sets([](Request& r, const OptionValue& v) {
           r.job.use_reentrant = v.boolean;

@@ -17,7 +17,7 @@ void check_version(const OptionValue& v, const ReadSoFar&, Issues& issues) {
   const bool stated = v.text.front() != '-' && v.text.find("e+") == std::string::npos;
   if (!stated || !read_version(v.text, framework) || !framework.at_least(0, 1)) {
     add("INVALID_VALUE", Severity::kError,
-        "\"framework.version\" holds no version number; write a release (\"5.12\") or a date (\"2026-07\").",
+        "\"framework.version\" holds no version number; write a release (\"5.24\") or a date (\"2026-07\").",
         shown_newest);
     return;
   }
@@ -116,8 +116,9 @@ constexpr Option kOptions[] = {
         .spelled("--framework")
         .further()
         .sets([](Request& r, const OptionValue& v) { r.job.framework.name = v.text; }),
-    text("framework.version", "\"5.12\"", "Release",
-         "Release of transformers beneath it (5.12, 4.46), of torchtitan (0.2.0) or Unsloth (2026.10.9), or a date "
+    text("framework.version", "\"5.24\"", "Release",
+         "Release of transformers beneath it (5.24, 5.12, 4.46), of torchtitan (0.2.0) or Unsloth (2026.10.9), or a "
+         "date "
          "(2026-07): defaults and copies of the logits depend on it.")
         .digits()
         .further()

@@ -176,6 +176,9 @@ ModuleTree module_tree(const Architecture& architecture, const TrainingJob& job)
   const auto add = [&](const std::string& name, Bytes bytes, bool is_head) {
     (is_head || lies_in(name, language) ? own : towers).emplace_back(name, bytes);
   };
+  // integrations/accelerate.py get_balanced_memory: until 5.17 room for the first of the blocks that are not divided,
+  // from 5.18 on for the largest of them or of the modules that hold weights.
+  const bool of_all = job.framework.at_least(5, 18);
   std::size_t next = 0;
   for (const Parameter& p : tape.parameters()) {
     if (!p.counts) continue;
@@ -191,7 +194,7 @@ ModuleTree module_tree(const Architecture& architecture, const TrainingJob& job)
       const std::string path = full_name(architecture, stack.path);
       for (Count i = 0; i < stack.layers; ++i) {
         const Bytes bytes = of_kind[kinds[static_cast<std::size_t>(stack.first + i)]];
-        if (i == 0) tree.largest_block = std::max(tree.largest_block, bytes);
+        if (i == 0 || of_all) tree.largest_block = std::max(tree.largest_block, bytes);
         add(path + "." + std::to_string(i), bytes, false);
       }
     }
@@ -211,6 +214,9 @@ ModuleTree module_tree(const Architecture& architecture, const TrainingJob& job)
   if (architecture.rotary_dim > 0) tree.add(prefix + "rotary_emb", architecture.rotary_dim * 4);
   if (tree.tied) tree.add(tree.head, 0);
   for (auto it = heads; it != own.end(); ++it) tree.add(it->first, it->second);
+  for (const ModuleTree::Node& node : tree.nodes) {
+    if (of_all && node.children.empty()) tree.largest_block = std::max(tree.largest_block, node.bytes);
+  }
   return tree;
 }
 

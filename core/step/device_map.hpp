@@ -16,7 +16,7 @@ struct ModuleTree {
     std::vector<std::size_t> children;
   };
   std::vector<Node> nodes = {{}};  ///< the first is the model; one of `_no_split_modules` has no children here
-  Bytes largest_block = 0;         ///< of the first of each class that those name
+  Bytes largest_block = 0;         ///< of what those name, the first (until 5.17) or the largest
   std::string table, head;         ///< get_input_embeddings(), get_output_embeddings()
   bool tied = false;
   double share = 1.0;  ///< of what each GPU is given: quantisers keep a tenth free

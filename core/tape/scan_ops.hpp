@@ -24,8 +24,9 @@ Tensor repeat_heads(Tensor x, Count times);
 Tensor causal_conv1d(Tensor x, Tensor weight, Tensor bias);
 /// fla 0.4 modules/fused_norm_gate.py: rows normalised, times the gate's silu.
 Tensor gated_rms_norm(Tensor x, Tensor gate, Tensor weight);
-/// fla 0.4 ops/gated_delta_rule/chunk.py: q, k [B, S, heads, dk], v [B, S, heads, dv], g and beta [B, S, heads].
-Tensor chunk_gated_delta_rule(Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta);
+/// fla 0.4 ops/gated_delta_rule/chunk.py: q, k [B, S, heads, dk], v [B, S, heads, dv], g and beta [B, S, heads]. Of 0.6
+/// heads of keys may be fewer than those of values, and one kernel makes and solves a chunk's system.
+Tensor chunk_gated_delta_rule(Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta, bool solves_at_once = false);
 
 /// transformers 5.12 models/rwkv/modeling_rwkv.py RwkvLinearAttention: key and value [B, S, A].
 Tensor wkv(Tensor decay, Tensor first, Tensor key, Tensor value);

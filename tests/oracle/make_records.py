@@ -60,7 +60,7 @@ def request_of(job):
                sequence_length=job.get("seq_len", 0), gradient_accumulation_steps=job["grad_accum"], attention=attention_of(job),
                padding=job["padding"], gradient_checkpointing=job["gradient_checkpointing"], optimizer=job["optimizer"],
                max_grad_norm=job["max_grad_norm"], loss=LOSS.get(job["loss"], "default"),
-               framework={"name": "transformers", "version": job.get("release", FRAMEWORK.get(job["loss"], "5.12"))}, gpu=GPU[job.get("arch", 80)])
+               framework={"name": "transformers", "version": job.get("release", job.get("transformers", FRAMEWORK.get(job["loss"], "5.12")))}, gpu=GPU[job.get("arch", 80)])
     if job["method"] in ("lora", "qlora"):
         lo = job.get("lora", {})
         req["adapter"] = {"r": lo.get("r", 16), "lora_alpha": lo.get("alpha", 16), "lora_dropout": lo.get("dropout", 0.0),

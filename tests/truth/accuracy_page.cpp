@@ -145,6 +145,7 @@ std::string accuracy_page(const Tables& t) {
   page += summary_row("records of further optimizers", without(t.optimizers, t.deviations));
   page += summary_row("records of activations in host memory", without(t.offloaded, t.deviations));
   page += summary_row("records of packed bases", without(t.quantised, t.deviations));
+  page += summary_row("records of transformers 5.24", without(t.later, t.deviations));
   page += summary_row("records of Megatron-Core", without(t.megatron, t.deviations));
   page += summary_row("records of Unsloth", without(t.unsloth, t.deviations));
   for (const char* metric : {"allocated", "reserved", "device"}) {

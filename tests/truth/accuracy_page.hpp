@@ -29,8 +29,8 @@ struct Runs {
 
 /// All that was compared.
 struct Tables {
-  std::vector<Row> open, extra, pairs, beyond, multi, loops, adapters, optimizers, offloaded, quantised, megatron,
-      unsloth;
+  std::vector<Row> open, extra, pairs, beyond, multi, loops, adapters, optimizers, offloaded, quantised, later,
+      megatron, unsloth;
   std::vector<Row> measured;
   std::vector<Own> own;    ///< measurements of implementations that have a program
   std::vector<Runs> runs;  ///< our own measurements

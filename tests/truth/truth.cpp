@@ -105,7 +105,7 @@ void check_oracle(Check& check, const char* name, const std::vector<Row>& rows, 
 std::string spreads_of(const Tables& t, const std::vector<Recorded>& recorded, const std::string& oracle) {
   std::vector<Row> rows;
   for (const auto* set : {&t.open, &t.extra, &t.pairs, &t.beyond, &t.multi, &t.loops, &t.adapters, &t.optimizers,
-                          &t.offloaded, &t.quantised}) {
+                          &t.offloaded, &t.quantised, &t.later}) {
     rows.insert(rows.end(), set->begin(), set->end());
   }
   return range_table(recorded, rows, without(t.measured, t.deviations), oracle + "first-sight.jsonl");
@@ -179,13 +179,13 @@ int run(int argc, char** argv) {
   const std::string oracle = root + "/tests/oracle/";
   Tables t;
   t.deviations = read_deviations(root + "/tests/truth/deviations.json");
-  const std::vector<Recorded> recorded =
-      recorded_jobs(engine,
-                    {oracle + "records.jsonl", oracle + "records-extra.jsonl", oracle + "records-pairs.jsonl",
-                     oracle + "records-beyond.jsonl", oracle + "records-multi.jsonl", oracle + "records-loops.jsonl",
-                     oracle + "records-adapters.jsonl", oracle + "records-optimizers.jsonl",
-                     oracle + "records-offloaded.jsonl", oracle + "records-quantised.jsonl"},
-                    t.deviations);
+  const std::vector<Recorded> recorded = recorded_jobs(
+      engine,
+      {oracle + "records.jsonl", oracle + "records-extra.jsonl", oracle + "records-pairs.jsonl",
+       oracle + "records-beyond.jsonl", oracle + "records-multi.jsonl", oracle + "records-loops.jsonl",
+       oracle + "records-adapters.jsonl", oracle + "records-optimizers.jsonl", oracle + "records-offloaded.jsonl",
+       oracle + "records-quantised.jsonl", oracle + "records-later.jsonl"},
+      t.deviations);
   const std::string table = coverage_table(recorded);
   if (!coverage.empty()) {
     std::ofstream(coverage, std::ios::binary) << table;
@@ -202,6 +202,7 @@ int run(int argc, char** argv) {
   t.optimizers = of_family(oracle_rows(engine, oracle + "records-optimizers.jsonl", only), family);
   t.offloaded = of_family(oracle_rows(engine, oracle + "records-offloaded.jsonl", only), family);
   t.quantised = of_family(oracle_rows(engine, oracle + "records-quantised.jsonl", only), family);
+  t.later = of_family(oracle_rows(engine, oracle + "records-later.jsonl", only), family);
   // An implementation of its own, whose range is its own: no part of the coverage by records of transformers.
   t.megatron = of_family(oracle_rows(engine, oracle + "records-megatron.jsonl", only), family);
   t.unsloth = of_family(oracle_rows(engine, oracle + "records-unsloth.jsonl", only), family);
@@ -242,6 +243,7 @@ int run(int argc, char** argv) {
                                     {"records-optimizers.jsonl", &t.optimizers},
                                     {"records-offloaded.jsonl", &t.offloaded},
                                     {"records-quantised.jsonl", &t.quantised},
+                                    {"records-later.jsonl", &t.later},
                                     {"records-megatron.jsonl", &t.megatron},
                                     {"records-unsloth.jsonl", &t.unsloth}}) {
       std::printf("== %s\n", file);
@@ -266,6 +268,7 @@ int run(int argc, char** argv) {
   print_summary("records of further optimizers", without(t.optimizers, t.deviations));
   print_summary("activations in host memory", without(t.offloaded, t.deviations));
   print_summary("packed bases", without(t.quantised, t.deviations));
+  print_summary("transformers 5.24", without(t.later, t.deviations));
   print_summary("Megatron-Core", without(t.megatron, t.deviations));
   print_summary("Unsloth", without(t.unsloth, t.deviations));
   for (const char* metric : {"allocated", "reserved", "device"}) {
@@ -295,6 +298,7 @@ int run(int argc, char** argv) {
   check_oracle(c, "records of optimizers", without(t.optimizers, t.deviations), 283);
   check_oracle(c, "activations in host memory", without(t.offloaded, t.deviations), 246, kOffloaded);
   check_oracle(c, "packed bases", without(t.quantised, t.deviations), 111, kDense);
+  check_oracle(c, "records of transformers 5.24", without(t.later, t.deviations), 411, kMulti);
   check_oracle(c, "records of Megatron-Core", without(t.megatron, t.deviations), 150, kMegatron);
   check_oracle(c, "records of Unsloth", without(t.unsloth, t.deviations), 63, kDense);
   c.at_least("coverage", "table is the records'", table == read_file(root + "/core/step/coverage_table.cpp"), 1);

@@ -133,7 +133,8 @@ const Placed kPlaced[] = {
 };
 
 std::string llama(const std::string& rest) {
-  return R"({"model": "llama-3.1-8b", "precision": "pure_bf16", "sequence_length": 2048, "optimizer": "adamw_torch")" +
+  return R"({"model": "llama-3.1-8b", "precision": "pure_bf16", "sequence_length": 2048, "optimizer": "adamw_torch",
+    "framework": {"version": "5.12"})" +
          rest + "}";
 }
 
@@ -152,9 +153,9 @@ TEST_CASE("blocks are laid on GPUs as transformers lays them") {
   for (const Placed& placed : kPlaced) {
     const std::string method = placed.bits == 0 ? "full" : "qlora";
     const std::string quantised = R"(, "quantization": {"bits": )" + std::to_string(placed.bits) + "}";
-    const Answer answer =
-        ask_catalog(std::string{R"({"model": ")"} + placed.model + R"(", "precision": "pure_bf16", "method": ")" +
-                    method + "\"" + (placed.bits == 0 ? "" : quantised) + "}");
+    const Answer answer = ask_catalog(std::string{R"({"model": ")"} + placed.model +
+                                      R"(", "framework": {"version": "5.12"}, "precision": "pure_bf16", "method": ")" +
+                                      method + "\"" + (placed.bits == 0 ? "" : quantised) + "}");
     REQUIRE(answer.estimate);
     TrainingJob job = answer.job;
     job.pipeline.stages = static_cast<Count>(placed.layers.size());
@@ -282,7 +283,7 @@ TEST_CASE("a GPU whose modules nothing runs has what was loaded to it") {
         "num_attention_heads": 16, "num_hidden_layers": 4, "image_size": [448, 448], "patch_size": [14, 14],
         "attention_bias": true, "use_qk_norm": false, "use_absolute_position_embeddings": true,
         "use_mask_token": false, "use_mean_pooling": true, "layer_scale_init_value": 0.1}},
-    "method": "lora", "precision": "bf16_amp", "micro_batch_size": 2, "sequence_length": 1152, "padding": true,
+    "framework": {"version": "5.12"}, "method": "lora", "precision": "bf16_amp", "micro_batch_size": 2, "sequence_length": 1152, "padding": true,
     "adapter": {"rank": 16, "target_modules": "all-linear"}, "parallelism": {"device_map": 3, "rank": 1}})");
   REQUIRE(answer.estimate);
   constexpr Bytes kWeights = 56529664 * 2 + 1288192 * 4;

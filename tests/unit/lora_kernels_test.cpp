@@ -128,7 +128,7 @@ TEST_CASE("Gemma 4's attention is Axolotl's own in full training as well, since 
     REQUIRE(answer.estimate);
     return held(*answer.estimate, Category::kActivations);
   };
-  const Bytes of_transformers = under(R"({"name": "transformers"})");
+  const Bytes of_transformers = under(R"({"name": "transformers", "version": "5.12"})");
   CHECK(under(R"({"name": "axolotl"})") < of_transformers);
   CHECK(under(R"({"name": "axolotl", "version": "2026-04-11"})") == of_transformers);
   const Answer lora = with(R"(, "method": "lora", "framework": {"name": "axolotl"})", kGemma);

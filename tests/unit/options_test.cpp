@@ -299,8 +299,9 @@ TEST_CASE("versions are read from how people write them") {
   CHECK(version("v4.46.0.dev0") == "4.46");
   CHECK(version("4.36 (ms-swift 2.x, 2024-01)") == "4.36");
   CHECK(version("5") == "5.0");
-  CHECK(version("2026-07") == "5.12");
-  CHECK(version("2026 (5.x)") == "5.12");
+  CHECK(version("2026-06") == "5.12");
+  CHECK(version("2026-07") == "5.14");
+  CHECK(version("2026 (5.x)") == "5.24");
   CHECK(version("2026-04 (not recorded)") == "5.12");
   CHECK(version("2023-12 (commit 8641822)") == "4.44");
   CHECK(version("2025-03") == "4.57");

@@ -235,8 +235,8 @@ void read_precision(Args& args, const Facts& facts) {
 }
 
 void read_rest(Args& args, const Facts& facts) {
-  const Arg* kept = args.any({"gradient_checkpointing", "use_gradient_checkpointing"});
-  const bool on = args.on("gradient_checkpointing") || args.on("use_gradient_checkpointing");
+  const Arg* kept = args.any({"activation_checkpointing", "gradient_checkpointing", "use_gradient_checkpointing"});
+  const bool on = kept != nullptr && args.on(kept->key);
   if (kept != nullptr) {
     args.state("gradient_checkpointing", of(on ? "full" : "none"), {kept});
   } else if (facts.qlora_program) {

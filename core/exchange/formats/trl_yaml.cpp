@@ -136,10 +136,17 @@ void read_trainer(Keys& keys) {
     keys.assume("micro_batch_size", of(8), "default 8");
   if (!keys.copy("gradient_accumulation_steps", "gradient_accumulation_steps"))
     keys.assume("gradient_accumulation_steps", of(1), "default 1");
-  const Node* kept = keys["gradient_checkpointing"];
+  // transformers 5.24 training_args.py: the names until 5.22 are aliases.
+  const Node* kept = keys["activation_checkpointing"];
+  const bool by_new_name = kept != nullptr;
+  if (!by_new_name) kept = keys["gradient_checkpointing"];
+  const std::string kwargs = by_new_name ? "activation_checkpointing_kwargs" : "gradient_checkpointing_kwargs";
   if (kept != nullptr) {
-    keys.state("gradient_checkpointing", of(kept->boolean ? "full" : "none"), {kept});
-    keys.copy("use_reentrant", "gradient_checkpointing_kwargs.use_reentrant");
+    const Node* every = keys[kwargs + ".every_n_layers"];
+    const bool some = kept->boolean && every != nullptr && every->integer > 1;
+    keys.state("gradient_checkpointing",
+               some ? object({{"every", of(every->integer)}}) : of(kept->boolean ? "full" : "none"), {kept, every});
+    keys.copy("use_reentrant", kwargs + ".use_reentrant");
   } else {
     keys.assume("gradient_checkpointing", of("full"), "on by default since trl 0.22, off before");
   }

@@ -26,20 +26,38 @@ bool prepares(const PyJob& job) {
   return told == nullptr || told->kind != Kind::kBool || told->boolean;
 }
 
+/// transformers 5.24 training_args.py: the arguments' names until 5.22 are aliases of these; what
+/// activation_checkpointing_enable() is told beside torch's own.
+const PyValue* flag_of(const PyJob& job) {
+  return job.any_argument({"activation_checkpointing", kField});
+}
+Value what_is_kept(const PyValue* kwargs) {
+  const PyValue* every = kwargs == nullptr ? nullptr : kwargs->find("every_n_layers");
+  if (every != nullptr && every->kind == Kind::kInteger && every->integer > 1) {
+    return object({{"every", of(every->integer)}});
+  }
+  const PyValue* moved = kwargs == nullptr ? nullptr : kwargs->find("offload");
+  return of(is_true(moved) ? "offload" : "full");
+}
+
+bool switches_on(const PyObject& call) {
+  return call.name == ".gradient_checkpointing_enable" || call.name == ".activation_checkpointing_enable";
+}
+
 }  // namespace
 
 void read_checkpointing(PyJob& job) {
-  const PyValue* flag = job.argument(kField);
-  const PyValue* kwargs = job.argument("gradient_checkpointing_kwargs");
+  const PyValue* flag = flag_of(job);
+  const PyValue* kwargs = job.any_argument({"activation_checkpointing_kwargs", "gradient_checkpointing_kwargs"});
   if (const PyValue* reentrant = kwargs == nullptr ? nullptr : kwargs->find("use_reentrant"); reentrant != nullptr)
     job.say("use_reentrant", *reentrant);
   const PyObject* fast = job.lora != nullptr || !job.unsloth ? job.lora : job.load;
   if (fast != nullptr && contains(fast->name, "Fast")) return read_unsloth(job, *fast);
   const bool prepared = prepares(job);
   for (const PyObject& one : job.program.objects) {
-    if (one.name == ".gradient_checkpointing_enable") return job.say(kField, of("full"), {one.place});
+    if (switches_on(one)) return job.say(kField, of("full"), {one.place});
   }
-  if (is_true(flag)) return job.say(kField, of("full"), *flag);
+  if (is_true(flag)) return job.say(kField, what_is_kept(kwargs), *flag);
   if (prepared)
     return job.say(kField, of("full"), {job.prepared->place},
                    "prepare_model_for_kbit_training's use_gradient_checkpointing defaults to True");

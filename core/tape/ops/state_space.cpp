@@ -42,16 +42,21 @@ constexpr Count kScanChunk = 2048;  // mamba-ssm 2 csrc/selective_scan/selective
 // fla's chunks of a gated delta rule.
 constexpr Count kChunk = 64;
 
+// A head of keys may serve several of values: what is made of both has the values' heads.
+Shape for_values(const Tensor& k, const Tensor& v) {
+  return Shape{k.dim(0), k.dim(1), v.dim(2), k.dim(3)};
+}
+
 /// recompute_w_u_fwd, then chunk_gated_delta_rule_fwd_h.
 struct States {
   Tensor w, u, h, v_new;
 };
 States states_of(Tape& t, const Tensor& k, const Tensor& v) {
   States s;
-  s.w = like(k);
+  s.w = empty(k, for_values(k, v), k.dtype());
   s.u = like(v);
   const Dim chunks(t.quotient_up(k.size(1), kChunk));
-  s.h = empty(k, Shape{Dim(k.size(0) * chunks.n()), k.dim(2), k.dim(3), v.dim(3)}, k.dtype());
+  s.h = empty(k, Shape{Dim(k.size(0) * chunks.n()), v.dim(2), k.dim(3), v.dim(3)}, k.dtype());
   s.v_new = like(s.u);
   return s;
 }
@@ -67,12 +72,17 @@ void delta_rule_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   Tensor dv = like(dout);
   Tensor dh = like(s.h);
   dv = like(dv);
-  Tensor dq = like(q), dk = like(k), dw = like(s.w);
+  const bool grouped = k.size(2) != v.size(2);
+  const auto of_keys = [&](Tensor grad) { return grouped ? like(k) : std::move(grad); };  // .sum(3)
+  Tensor dq = empty(q, for_values(k, v), q.dtype()), dk = empty(k, for_values(k, v), k.dtype()), dw = like(s.w);
   Tensor dg = empty(decay, decay.shape(), Dtype::kFp32);
-  Tensor dk2 = like(k);
+  dq = of_keys(std::move(dq));
+  dk = of_keys(std::move(dk));
+  Tensor dk2 = empty(k, for_values(k, v), k.dtype());
   dv = like(v);
   Tensor db = like(n.saved_tensor(6));
   Tensor dg2 = empty(decay, decay.shape(), Dtype::kFp32);
+  dk2 = of_keys(std::move(dk2));
   s = {};
   dh.reset();
   dw.reset();
@@ -118,14 +128,14 @@ Tensor gated_rms_norm(Tensor x_in, Tensor gate_in, Tensor weight_in) {
   return out;
 }
 
-Tensor chunk_gated_delta_rule(Tensor q_in, Tensor k_in, Tensor v_in, Tensor g_in, Tensor beta_in) {
+Tensor chunk_gated_delta_rule(Tensor q_in, Tensor k_in, Tensor v_in, Tensor g_in, Tensor beta_in, bool solves_at_once) {
   const Tensor args[] = {std::move(q_in), std::move(k_in), std::move(v_in), std::move(g_in), std::move(beta_in)};
   Tape& t = args[0].tape();
   Node* n = t.record("chunk_gated_delta_rule", delta_rule_backward, {&args[0], &args[1], &args[2], &args[3], &args[4]});
   Tensor q = contiguous(detach(args[0])), k = contiguous(detach(args[1]));
   const Tensor v = contiguous(detach(args[2])), beta = contiguous(detach(args[4]));
   Tensor g = contiguous(detach(args[3]));
-  const Shape rows{k.dim(0), k.dim(1), k.dim(2)}, square{k.dim(0), k.dim(1), k.dim(2), Dim(kChunk)};
+  const Shape rows{k.dim(0), k.dim(1), k.dim(2)}, square{k.dim(0), k.dim(1), v.dim(2), Dim(kChunk)};
   Tensor normal = like(q);
   const Tensor q_rstd = empty(q, rows, Dtype::kFp32);
   q = std::move(normal);
@@ -133,7 +143,8 @@ Tensor chunk_gated_delta_rule(Tensor q_in, Tensor k_in, Tensor v_in, Tensor g_in
   const Tensor k_rstd = empty(k, rows, Dtype::kFp32);
   k = std::move(normal);
   g = like(g);
-  Tensor raw = empty(k, square, Dtype::kFp32);
+  Tensor raw;
+  if (!solves_at_once) raw = empty(k, square, Dtype::kFp32);
   const Tensor solved = empty(k, square, k.dtype());
   raw.reset();
   States states = states_of(t, k, v);

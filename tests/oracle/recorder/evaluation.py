@@ -34,7 +34,9 @@ def run(model, job, J):
 
     trainer = types.SimpleNamespace(label_names=["labels"], can_return_loss=False, model=model, compute_loss=compute_loss,
                                     _prepare_inputs=lambda x: x, compute_loss_context_manager=torch.enable_grad,
-                                    _get_num_items_in_batch=lambda *a: None, args=types.SimpleNamespace(device="cuda"))
+                                    _get_num_items_in_batch=lambda *a: None,
+                                    _prepare_context_parallel_inputs=lambda model, inputs: (contextlib.nullcontext, inputs),     # from 5.14 on
+                                    args=types.SimpleNamespace(device="cuda", use_liger_kernel=False))
     trainer.compute_loss_context_manager = torch.no_grad
     if "batches" in job["evaluation"]:
         loop(trainer, model, how, J)
