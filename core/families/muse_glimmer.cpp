@@ -179,7 +179,8 @@ Tensor patches(Net& net) {
   Tensor rows = net.embedding("vision_tower.patch_embedder.position_embedding_table", indices,
                               Dim(net.arch.pictures.positions), net.H);
   rows = sum_over(mul(std::move(rows), unsqueeze(weights, -1)), 1, false);
-  return add(std::move(hidden), to(std::move(rows), hidden.dtype()));
+  rows = to(std::move(rows), hidden.dtype());
+  return add(std::move(hidden), std::move(rows));
 }
 
 // cos and sin of both coordinates, each pair of them twice.

@@ -127,7 +127,49 @@ Tensor decay_rate(Net& net, const char* module) {
   return neg(std::move(rate));
 }
 
-// "ssd naive implementation without einsums"
+// -- mamba2_chunk_scan of transformers 5.15 and later: the same steps as products of matrices (torch.einsum) --
+
+Tensor heads_before_tokens(const Tensor& x) {
+  return contiguous(permute(x, {0, 2, 1, 3}));
+}
+
+// Steps 1 to 4: x, B, C [outer, size, heads, ..], a's sums and decays.
+Tensor by_products(Net& net, const Sizes& z, const ScanInputs& s, const Tensor& sums, const Tensor& decay, Locals& l) {
+  const Dim one(1), next(z.chunks.n() + 1), flat(z.width.n() * z.state.n());
+  {
+    Tensor rows = heads_before_tokens(s.c), columns = contiguous(permute(s.b, {0, 2, 3, 1}));
+    l.g = matmul(std::move(rows), std::move(columns));
+  }
+  l.m = mul(l.g, view(decay, Shape{z.outer, z.heads, z.size, z.size}));
+  l.diagonal = permute(matmul(l.m, heads_before_tokens(s.x)), {0, 2, 1, 3});
+
+  l.decay_states = exp(sub(narrow(sums, -1, z.size.n() - 1, one), sums));
+  l.b_decay = mul(s.b, view(l.decay_states, Shape{z.outer, z.size, z.heads, one}));
+  l.states = matmul(contiguous(permute(l.b_decay, {0, 2, 3, 1})), heads_before_tokens(s.x));
+  l.previous = zeros(net.tape, Shape{net.B, one, z.heads, flat}, Dtype::kFp32, "zeros_like");
+  l.states = view(std::move(l.states), Shape{net.B, z.chunks, z.heads, flat});
+  l.states = cat({&l.previous, &l.states}, 1);
+  l.decay_chunk = exp(segment_sum(pad(select(sums, -1), -1, 1)));
+  const Tensor between = view(l.decay_chunk, Shape{net.B, z.heads, next, next});
+  l.new_states = permute(matmul(between, heads_before_tokens(l.states)), {0, 2, 1, 3});
+
+  l.states = narrow(l.new_states, 1, 0, z.chunks);
+  l.state_decay_out = exp(sums);
+  {
+    Tensor rows = heads_before_tokens(s.c), starts = contiguous(l.states);
+    starts = view(std::move(starts), Shape{z.outer, z.heads, z.state, z.width});
+    l.c_times_states = permute(matmul(std::move(rows), std::move(starts)), {0, 2, 1, 3});
+  }
+  l.off = mul(l.c_times_states, view(l.state_decay_out, Shape{z.outer, z.size, z.heads, one}));
+  Tensor y = contiguous(add(l.diagonal, l.off));
+  return view(std::move(y), Shape{net.B, Dim(z.chunks.n() * z.size.n()), z.heads, z.width});
+}
+
+bool scans_by_products(const Net& net) {
+  return net.job.framework.at_least(5, 15);
+}
+
+// "ssd naive implementation without einsums", until 5.14
 Tensor torch_scan(Net& net, const char* module, ScanInputs s, Locals& l) {
   const Sizes z = sizes_of(net);
   s.dt = time_step(net, module, s.dt);
@@ -140,8 +182,8 @@ Tensor torch_scan(Net& net, const char* module, ScanInputs s, Locals& l) {
   const Tensor d = net.parameter(module, "D", Shape{z.heads});
   Tensor padded = pad(s.x, 1, z.extra);
   const Tensor residual = mul(unsqueeze(d, -1), std::move(padded));
-  s.x = mul(s.x, unsqueeze(s.dt, -1));
-  s.a = mul(s.a, s.dt);
+  s.x = mul(s.x, to(unsqueeze(s.dt, -1), Dtype::kFp32));
+  s.a = mul(s.a, to(s.dt, Dtype::kFp32));
   Tensor x = pad(s.x, 1, z.extra), a = pad(s.a, 1, z.extra), b = pad(s.b, 1, z.extra), c = pad(s.c, 1, z.extra);
   s.x = view(std::move(x), Shape{z.outer, z.size, z.heads, z.width});
   s.a = permute(view(std::move(a), Shape{net.B, z.chunks, z.size, z.heads}), {0, 3, 1, 2});
@@ -149,9 +191,14 @@ Tensor torch_scan(Net& net, const char* module, ScanInputs s, Locals& l) {
   s.c = view(std::move(c), Shape{z.outer, z.size, z.heads, z.state});
   const Tensor sums = cumsum(s.a);
   const Tensor decay = exp(segment_sum(s.a));
-  within_chunks(z, s.x, s.b, s.c, decay, l);
-  across_chunks(net, z, s.x, s.b, sums, l);
-  Tensor y = with_states(net, z, s.c, sums, l);
+  Tensor y;
+  if (scans_by_products(net)) {
+    y = by_products(net, z, s, sums, decay, l);
+  } else {
+    within_chunks(z, s.x, s.b, s.c, decay, l);
+    across_chunks(net, z, s.x, s.b, sums, l);
+    y = with_states(net, z, s.c, sums, l);
+  }
   y = add(std::move(y), residual);
   y = narrow(std::move(y), 1, 0, net.S);
   return reshape(std::move(y), Shape{net.B, net.S, Dim(z.heads.n() * z.width.n())});

@@ -240,8 +240,11 @@ Coverage coverage_of(const Architecture& architecture, const TrainingJob& job) {
     if (!program->recorded) coverage.unmet.push_back("framework.name " + job.framework.name);
     return coverage;
   }
-  if (job.torch_scan && architecture.ssm.width + architecture.ssm.heads > 0 && job.framework.at_least(5, 13)) {
-    coverage.stand_ins.push_back("the scan in torch as transformers " + std::string{kLater} +
+  // torch_chunk_gated_delta_rule: a gated delta net's state has neither chunks nor time steps of a rank of their own.
+  const StateSpace& ssm = architecture.ssm;
+  const bool is_delta_net = ssm.heads > 0 && ssm.state > 0 && ssm.chunk == 0 && ssm.rank == 0;
+  if (job.torch_scan && is_delta_net && is_of_later_release(architecture, job)) {
+    coverage.stand_ins.push_back("the gated delta rule in torch as transformers " + std::string{kLater} +
                                  " has it, answered by 5.12's");
   }
   if (job.offload.activations) coverage.apart.push_back(kActivationOffloading);
