@@ -364,15 +364,16 @@ void add_pictures(Net& net, Outputs& out) {
   for (std::size_t i = 0; i < count; ++i) out.rest.push_back(net.wrapper_locals[i]);
 }
 
-// The loss is the class's own: of logits[:, -labels.size(1):], which is all of them and a slice's node, in the model's
-// dtype. `outputs` holds the language model's own logits beside these.
+// Until 5.16 the loss is the class's own: of logits[:, -labels.size(1):], which is all of them and a slice's node, in
+// the model's dtype. `outputs` holds the language model's own logits beside these.
 Outputs causal(Net& net, const Program& program, Tensor hidden) {
   Outputs out;
   const Tensor whole = program.lm_head(net, std::move(hidden));
   net.last_hidden.reset();
   Scope in(net.tape, "", kModel);
   Tensor logits = select(unsqueeze(whole, 0), 0);
-  out.loss = shifted_cross_entropy(net, logits);
+  out.loss = net.job.framework.at_least(5, 17) ? causal_lm_loss(net, logits, OwnLoss::kFp32)
+                                               : shifted_cross_entropy(net, logits);
   out.rest = {std::move(logits)};
   add_pictures(net, out);
   out.rest.push_back(whole);

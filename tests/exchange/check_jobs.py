@@ -225,6 +225,17 @@ JOBS = [
       "args = DPOConfig(output_dir='out', per_device_train_batch_size=2, max_length=2 * 2 ** 3 ** 2 // 2, bf16=True, fsdp=['full_shard', 'offload'])\n"
       "launch(model, args)\n"},
      {"model": "Qwen/Qwen2.5-0.5B", "task": "dpo", "sequence_length": 512, "parallelism.fsdp": "full_shard", "offload.parameters": "cpu"}, []),
+    ("checkpoints as transformers calls them from 5.23 on, of every other layer", {"train.py": "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+      "model = AutoModelForCausalLM.from_pretrained('Qwen/Qwen2.5-0.5B')\n"
+      "args = TrainingArguments(output_dir='out', activation_checkpointing=True, activation_checkpointing_kwargs={'every_n_layers': 2, 'use_reentrant': False})\n"
+      "Trainer(model=model, args=args, train_dataset=d).train()\n"}, {"gradient_checkpointing": {"every": 2}, "use_reentrant": False}, []),
+    ("the same, whose inputs wait in the host's memory", {"train.py": "from transformers import AutoModelForCausalLM, Trainer, TrainingArguments\n"
+      "model = AutoModelForCausalLM.from_pretrained('Qwen/Qwen2.5-0.5B')\n"
+      "args = TrainingArguments(output_dir='out', activation_checkpointing=True, activation_checkpointing_kwargs={'offload': True})\n"
+      "Trainer(model=model, args=args, train_dataset=d).train()\n"}, {"gradient_checkpointing": "offload"}, []),
+    ("the same in a file of TRL's, where the older name is a default", {"sft.yaml": "model_name_or_path: Qwen/Qwen2.5-0.5B\ndataset_name: trl-lib/Capybara\n"
+      "learning_rate: 2.0e-4\nper_device_train_batch_size: 2\nmax_length: 512\nactivation_checkpointing: false\n"}, {"gradient_checkpointing": "none"}, []),
+    ("and as a flag", {"run.sh": f"accelerate launch train.py {TRL} --activation_checkpointing --bf16\n"}, {"gradient_checkpointing": "full"}, []),
     ("a teacher beside GRPO", {"run.sh": GRPO + "--max_length 1024 --reward_funcs accuracy --teacher_model Qwen/Qwen2.5-32B\n"},
      {"task": "grpo", "teacher_model": "Qwen/Qwen2.5-32B"}, []),
     ("LLaMA-Factory's own loop", {"v1.yaml": "model: Qwen/Qwen3-4B\nmodel_class: llm\npeft_config:\n  name: lora\ntrain_dataset: data/v1_sft_demo.yaml\n"

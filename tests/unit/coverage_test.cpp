@@ -39,6 +39,45 @@ TEST_CASE("what records cover, option by option and with the family, is stated t
   CHECK(half_width(answer) <= 12);
 }
 
+namespace {
+
+bool stands_in(const Answer& answer, const std::string& words) {
+  return std::any_of(answer.issues.begin(), answer.issues.end(), [&](const Issue& issue) {
+    return issue.code == "STAND_IN" && issue.message.find(words) != std::string::npos;
+  });
+}
+
+std::string under(const std::string& release, const std::string& rest) {
+  return R"({"framework":{"name":"transformers","version":")" + release + R"("},)" + rest + "}";
+}
+
+}  // namespace
+
+// tests/oracle/records-later.jsonl: Llama 2's like are recorded under 5.24, WavLM, whose layers changed, is not.
+TEST_CASE("where a later release runs a model by code that no record shows, 5.12's stands in and the answer says so") {
+  const std::string llama = R"("model":"llama-2-7b","precision":"pure_bf16")",
+                    wavlm = R"("model":"microsoft/wavlm-base")";
+  CHECK_FALSE(stands_in(answer_to(under("5.24", llama)), "after 5.12"));
+  CHECK(half_width(answer_to(under("5.24", llama))) <= 12);
+  CHECK(stands_in(answer_to(under("5.24", wavlm)), "after 5.12"));
+  CHECK_FALSE(stands_in(answer_to(under("5.12", wavlm)), "after 5.12"));
+}
+
+// transformers 5.21 models/gemma2/modeling_gemma2.py: _supports_sdpa = False.
+TEST_CASE("Gemma 2 is run eagerly since its releases know that sdpa squashes no scores, and the answer says so") {
+  const auto chosen = [](const Answer& answer) {
+    return std::any_of(answer.issues.begin(), answer.issues.end(),
+                       [](const Issue& issue) { return issue.code == "CHOSEN_ATTENTION"; });
+  };
+  const std::string gemma = R"("model":"google/gemma-2-2b","sequence_length":1024)";
+  const Answer before = answer_to(under("5.20", gemma)), since = answer_to(under("5.21", gemma));
+  REQUIRE(before.estimate);
+  REQUIRE(since.estimate);
+  CHECK_FALSE(chosen(before));
+  CHECK(chosen(since));
+  CHECK(std::string{since.estimate->attention_kernel} == "eager");
+}
+
 TEST_CASE("an optimizer that no record has is named, and its range is wider") {
   const Answer answer = answer_to(R"({"model":"llama-2-7b","precision":"pure_bf16","optimizer":"stable_adamw"})");
   REQUIRE(answer.estimate);
