@@ -438,6 +438,18 @@ void read_file_launcher(Args& args, const Launch& launch) {
   args.tell_unread();
 }
 
+/// The program and the file of its flags are read as well. Flags beside that file go over it, whoever takes them.
+void read_files_of(Args& args, const Launch& launch, const Facts& facts) {
+  if (facts.trl.empty() && launch.program.ends_with(".py")) args.reading.companions.push_back(launch.program);
+  const std::string file = configuration_of(launch);
+  if (file.empty()) return;
+  args.find("config");
+  args.reading.companions.push_back(file);
+  if (!args.told("gradient_accumulation_steps"))
+    args.copy("gradient_accumulation_steps", {"gradient_accumulation_steps"});
+  if (!args.told("sequence_length")) args.copy("sequence_length", {"max_length", "max_seq_length"});
+}
+
 void read_program(const Look& look, Sources all, Reading& reading, bool slurm) {
   const std::string& file = look.source.name;
   const TrainingScript text = training_script(look);
@@ -498,9 +510,10 @@ void read_program(const Look& look, Sources all, Reading& reading, bool slurm) {
     for (const char* what : {"sequence_length", "precision", "optimizer: default by version",
                              "model, method, batch, length: in the program started here"})
       args.unknown(what);
-    reading.notes.emplace_back("a launcher only: the training script holds the job");
-    if (launch != nullptr) reading.companions.push_back(launch->program);
+    if (launch == nullptr || configuration_of(*launch).empty())
+      reading.notes.emplace_back("a launcher only: the training script holds the job");
   }
+  if (launch != nullptr) read_files_of(args, *launch, facts);
   if (!facts.trl.empty()) read_trl_task(args, facts);
   if (!args.told("gpu")) args.unknown("gpu");
   const bool read_as_well = launch != nullptr && std::any_of(all.begin(), all.end(), [&](const Source& source) {

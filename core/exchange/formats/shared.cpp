@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "core/exchange/word_list.hpp"
 #include "core/units/letters.hpp"
 
 namespace tidemark::exchange {
@@ -94,6 +95,15 @@ std::span<const std::string_view> adapter_words() {
                                                 "encoder_hidden_size",
                                                 "encoder_reparameterization_type"};
   return kWords;
+}
+
+// peft 5d602fdb tuners: updates of adapted modules, beside base weights that stay as they are.
+bool lora_stands_for(std::string_view kind) {
+  return is_in(
+      " adamss beft c3a deft delora fourierft frod glora gralora hira hra lily miss peanut poly psoft pvera randlora "
+      "road"
+      " shira supertuning tinylora unilora vblora waveft ",
+      kind);
 }
 
 Value word_list(const Node& node) {

@@ -41,7 +41,8 @@ void take_part(PyJob& job, const PyObject& call) {
   if (call.is("GPTQConfig") || call.is("AwqConfig") || call.is("HqqConfig")) job.packed = &call;
   if (call.is("Accelerator")) job.accelerator = &call;
   if (contains(call.name, "lightning") && (call.is("Trainer") || call.is("Fabric"))) job.lightning = &call;
-  if (call.is("LoraConfig") || is_fast_adapter(call) || !adapter_kind(call).empty()) job.lora = &call;
+  if (call.is("LoraConfig") || is_fast_adapter(call) || !adapter_kind(call).empty() || !unmodelled_kind(call).empty())
+    job.lora = &call;
   if (call.is("BitsAndBytesConfig")) job.bitsandbytes = &call;
   if (call.is("prepare_model_for_kbit_training") || call.is("prepare_model_for_int8_training")) job.prepared = &call;
 }
