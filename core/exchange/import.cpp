@@ -25,6 +25,7 @@ std::string why_unknown(const Look& look) {
     return name + " cannot be read as JSON. Line " + std::to_string(look.document.error_line) + ": " +
            look.document.error;
   }
+  if (is_json && look.has("hidden_size")) return name + " says no \"model_type\", without which it describes no model.";
   return name + " looks like none of the formats that are read.";
 }
 

@@ -61,7 +61,8 @@ void read_python(const Look& look, Sources all, Reading& reading) {
   read_python_job(program, text, reading);
 }
 
-/// `%%writefile train.yaml` and `!torchrun ... train.py --config train.yaml` of one notebook are one job.
+/// `%%writefile train.yaml` and `!torchrun ... train.py --config train.yaml` of one notebook are one job: a file of the
+/// program's own words.
 struct Written {
   Node document;
   int cell = -1;
@@ -76,6 +77,7 @@ void take_written(const std::string& text, int cell, Written& written) {
   if (head.compare(0, 11, "%%writefile") != 0 || !yaml || end == std::string::npos) return;
   Parsed parsed = parse_yaml_lines(std::string_view{text}.substr(end + 1));
   if (!parsed.root.is_map() || parsed.root.find("per_device_train_batch_size") == nullptr) return;
+  if (parsed.root.find("model_name_or_path") != nullptr) return;  // of TRL's words, which have a reader
   written = {std::move(parsed.root), cell, 1};
 }
 
