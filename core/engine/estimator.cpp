@@ -487,7 +487,8 @@ void suit_denoiser(const Denoiser& denoiser, const LeftOpen& open, TrainingJob& 
 
 /// Where nobody says a length it is no longer than the model's table of positions, as a tokenizer cuts it.
 void suit_positions(const Architecture& architecture, const LeftOpen& open, TrainingJob& job, Issues& issues) {
-  const Count positions = architecture.learned_positions();
+  Count positions = architecture.learned_positions();
+  if (positions == 0 && job.decoder_sequence_length == 0) positions = decoder_positions(architecture);
   const Count learned = job.has_adapter() && job.adapter.learns_prompt() ? job.adapter.num_virtual_tokens : 0;
   if (!open.sequence_length || positions <= learned || job.sequence_length + learned <= positions) return;
   job.sequence_length = positions - learned;

@@ -67,6 +67,13 @@ def collate(rows):
     return processor(text=[row["text"] for row in rows], images=[row["image"] for row in rows], padding=True{cut})
 SFTTrainer(model=model, args=SFTConfig("out"), train_dataset=data, data_collator=collate).train()
 """
+UNSLOTH = """from unsloth import FastLanguageModel, FastModel
+from transformers import AutoModelForSequenceClassification, WhisperForConditionalGeneration
+from trl import {kind}Config, {kind}Trainer
+model, tokenizer = {load}
+{kind}Trainer(model=model, args={kind}Config("out"{words}), train_dataset=data, reward_funcs=[score]).train()
+"""
+FAST = 'FastLanguageModel.from_pretrained("unsloth/Llama-3.2-1B-Instruct", max_seq_length=2048, load_in_4bit=False)'
 # What it is, the files in a folder, those that are handed over, what the job must say, codes that the answer must have.
 JOBS = [
     ("a command that names a file of flags", {"run.sh": "accelerate launch --num_processes 2 train.py --config recipe.yaml\n",
@@ -108,6 +115,19 @@ JOBS = [
     ("pictures by the processor", {"train.py": PICTURES.format(cut="")}, ["train.py"], {"images_per_sample": 1}, []),
     ("pictures beside texts that are cut short", {"train.py": PICTURES.format(cut=", truncation=True, max_length=256")}, ["train.py"],
      {"images_per_sample": None, "sequence_length": 256}, []),
+    ("Unsloth's defaults of TRL's words", {"train.py": UNSLOTH.format(kind="SFT", load=FAST, words="")}, ["train.py"],
+     {"micro_batch_size": 4, "gradient_accumulation_steps": 2, "optimizer": "adamw_8bit", "sequence_length": 2048}, []),
+    ("a batch that Unsloth makes a group", {"train.py": UNSLOTH.format(kind="GRPO", load=FAST, words=", per_device_train_batch_size=1, "
+     "gradient_accumulation_steps=3, num_generations=4, max_prompt_length=64")}, ["train.py"],
+     {"micro_batch_size": 4, "num_generations": 4, "reference_model": None}, []),
+    ("groups that a step fills", {"train.py": UNSLOTH.format(kind="GRPO", load=FAST, words=", per_device_train_batch_size=1, "
+     "gradient_accumulation_steps=4, num_generations=4, beta=0.1")}, ["train.py"], {"micro_batch_size": 1, "reference_model.present": True}, []),
+    ("a class in the place of Unsloth's", {"train.py": UNSLOTH.format(kind="SFT", words="", load='FastModel.from_pretrained('
+     '"unsloth/ModernBERT-base", auto_model=AutoModelForSequenceClassification, full_finetuning=True)')}, ["train.py"],
+     {"task": "classification", "architecture": "ModernBertForSequenceClassification"}, []),
+    ("speech to text", {"train.py": UNSLOTH.format(kind="SFT", words="", load='FastModel.from_pretrained('
+     '"unsloth/whisper-small", auto_model=WhisperForConditionalGeneration, full_finetuning=True)')}, ["train.py"],
+     {"task": "seq2seq"}, []),
     ("no length", {"train.py": adapted("LoraConfig(r=4)").replace("Qwen/Qwen2.5-0.5B", "gpt2")}, ["train.py"],
      {"sequence_length": None}, ["ASSUMED_DEFAULT"]),
 ]

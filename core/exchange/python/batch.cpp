@@ -49,6 +49,8 @@ void read_micro_batch(PyJob& job) {
   if (job.is_template() || job.arguments->find("per_device_train_batch_size") != nullptr ||
       job.on("auto_find_batch_size"))
     return;
+  if (job.has_unsloth_defaults())
+    return job.say("micro_batch_size", of(4), {job.arguments->place}, "Unsloth's default 4");
   job.say("micro_batch_size", of(8), {job.arguments->place, job.arguments->defined},
           job.is_command() ? "TrainingArguments default; the command may say otherwise" : "TrainingArguments default");
 }
@@ -62,6 +64,7 @@ void read_accumulation(PyJob& job) {
     if (steps != nullptr && steps->is_number()) return job.say(kField, *steps);
   }
   if (job.is_command()) return;
+  if (job.has_unsloth_defaults()) return job.say(kField, of(2), {job.arguments->place}, "Unsloth's default 2");
   if (job.arguments != nullptr) return job.say(kField, of(1), {}, "default 1");
   const PyValue* steps = job.variable({kField, "grad_accum_steps", "accumulation_steps", "gradient_accumulation"});
   if (steps != nullptr) job.say(kField, *steps);

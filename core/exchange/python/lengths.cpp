@@ -131,6 +131,20 @@ void read_padding_side(PyJob& job) {
   }
 }
 
+/// unsloth 2026.10.9 models/rl.py: check_num_generations: groups that an optimizer step does not fill make the batch
+/// one group.
+void read_unsloth_groups(PyJob& job) {
+  Finding* batch = find(job.reading, "micro_batch_size");
+  const Finding* steps = find(job.reading, "gradient_accumulation_steps");
+  const Finding* group = find(job.reading, "num_generations");
+  const bool stated = job.any_argument({"steps_per_generation", "generation_batch_size"}) != nullptr;
+  if (!job.unsloth || !generates_answers(job.task) || stated || batch == nullptr || steps == nullptr) return;
+  const std::int64_t answers = group == nullptr ? 8 : group->value.integer;
+  if (answers < 1 || batch->value.integer * steps->value.integer % answers == 0) return;
+  batch->value = of(answers);
+  batch->assumed = "Unsloth makes a batch that its groups do not fill as large as num_generations";
+}
+
 /// A collator that hands the processor texts and pictures: one picture a sample. A length that is cut short is left to
 /// texts, for which there may be no room beside a picture's tokens.
 void read_pictures(PyJob& job) {
@@ -159,6 +173,7 @@ void read_lengths(PyJob& job) {
   for (const PyObject* collator : job.program.calls("UnslothVisionDataCollator")) {
     if (!job.told("images_per_sample")) job.say("images_per_sample", of(1), {collator->place}, "a picture a sample");
   }
+  read_unsloth_groups(job);
   read_pictures(job);
   read_padding(job);
 }
