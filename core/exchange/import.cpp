@@ -40,7 +40,12 @@ Reading read(const Source& source, Sources all) {
   const Look look = look_at(source);
   const Format* format = recognise(look);
   if (format == nullptr) {
-    reading.issues.push_back({"UNKNOWN_FORMAT", Severity::kError, source.name, why_unknown(look), ""});
+    // What a program reads with words of its own is no job, and no hindrance to that of the program.
+    const bool is_data = look.is_map() && std::any_of(all.begin(), all.end(), [&](const Source& other) {
+                           return other.name != source.name && runs(syntax_of(other));
+                         });
+    reading.issues.push_back(
+        {"UNKNOWN_FORMAT", is_data ? Severity::kNote : Severity::kError, source.name, why_unknown(look), ""});
     return reading;
   }
   reading.format = format->name;

@@ -115,6 +115,18 @@ JOBS = [
     ("pictures by the processor", {"train.py": PICTURES.format(cut="")}, ["train.py"], {"images_per_sample": 1}, []),
     ("pictures beside texts that are cut short", {"train.py": PICTURES.format(cut=", truncation=True, max_length=256")}, ["train.py"],
      {"images_per_sample": None, "sequence_length": 256}, []),
+    ("a file of the program's own words", {"run.sh": "python train.py --config own.yaml\n", "own.yaml": "epochs: 3\nrows: 5\n",
+     "train.py": adapted("LoraConfig(r=4)")}, ["run.sh"], {"model": "Qwen/Qwen2.5-0.5B", "adapter.r": 4}, ["UNKNOWN_FORMAT"]),
+    ("the words that bits are packed in", {"train.py": """import torch
+from transformers import AutoModelForCausalLM, BitsAndBytesConfig
+from trl import SFTConfig, SFTTrainer
+packed = BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_storage=torch.bfloat16)
+model = AutoModelForCausalLM.from_pretrained("Qwen/Qwen2.5-0.5B", quantization_config=packed, dtype=torch.bfloat16)
+SFTTrainer(model=model, args=SFTConfig("out"), train_dataset=data, peft_config=LoraConfig(r=8)).train()
+"""}, ["train.py"], {"quantization.quant_storage": "bfloat16", "method": "qlora"}, []),
+    ("and a command's", {"run.sh": "accelerate launch --use_fsdp --num_processes 2 train.py --model_name_or_path Qwen/Qwen2.5-0.5B --use_peft_lora True "
+     "--use_4bit_quantization True --bnb_4bit_quant_storage_dtype bfloat16 --bf16 True --lora_r 8 --per_device_train_batch_size 2\n"}, ["run.sh"],
+     {"quantization.quant_storage": "bfloat16", "precision": "bf16_amp", "method": "qlora"}, []),
     ("Unsloth's defaults of TRL's words", {"train.py": UNSLOTH.format(kind="SFT", load=FAST, words="")}, ["train.py"],
      {"micro_batch_size": 4, "gradient_accumulation_steps": 2, "optimizer": "adamw_8bit", "sequence_length": 2048}, []),
     ("a batch that Unsloth makes a group", {"train.py": UNSLOTH.format(kind="GRPO", load=FAST, words=", per_device_train_batch_size=1, "
@@ -148,6 +160,8 @@ def main() -> int:
                 checks.expect(f"{what}: {path}", at(read["request"], path), wanted)
             said = [issue["code"] for issue in answer["issues"]]
             checks.expect(what, [code for code in codes if code not in said], [])
+            refused = "estimate" not in answer
+            checks.expect(f"{what}: refused", refused, any(code in ("MISSING_MODEL", "INVALID_VALUE") for code in codes))
             places = [place["file"] for origins in read["provenance"].values() for place in origins]
             checks.expect(f"{what}: places", [place for place in places if "(commands)" in str(place)], [])
     print(f"{len(JOBS)} jobs, {checks.failures} wrong")
