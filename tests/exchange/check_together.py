@@ -99,6 +99,8 @@ JOBS = [
     ("an adapter that LoRA stands for", {"train.py": adapted("RandLoraConfig(r=4, target_modules=['q_proj'])")}, ["train.py"],
      {"method": "lora", "adapter.r": 4, "adapter.target_modules": ["q_proj"]}, ["NOT_COUNTED"]),
     ("an adapter for which nothing stands", {"train.py": adapted("OSFConfig()")}, ["train.py"], {"method": "lora"}, ["INVALID_VALUE"]),
+    ("the adapter of the model that is trained", {"train.py": adapted("LoraConfig(r=4)") + "other = get_peft_model(model, LoraConfig(r=9))\n"},
+     ["train.py"], {"adapter.r": 4}, []),
     ("its folder", {"adapter_config.json": json.dumps({"peft_type": "FOURIERFT", "base_model_name_or_path": "Qwen/Qwen2.5-0.5B",
      "target_modules": ["q_proj"]})}, ["adapter_config.json"], {"method": "lora"}, ["NOT_COUNTED"]),
     ("the length of other configurations of TRL's", {"train.py": "from trl import ORPOConfig, ORPOTrainer\n"
