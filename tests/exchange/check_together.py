@@ -129,6 +129,8 @@ SFTTrainer(model=model, args=SFTConfig("out"), train_dataset=data, peft_config=L
     ("and a command's", {"run.sh": "accelerate launch --use_fsdp --num_processes 2 train.py --model_name_or_path Qwen/Qwen2.5-0.5B --use_peft_lora True "
      "--use_4bit_quantization True --bnb_4bit_quant_storage_dtype bfloat16 --bf16 True --lora_r 8 --per_device_train_batch_size 2\n"}, ["run.sh"],
      {"quantization.quant_storage": "bfloat16", "precision": "bf16_amp", "method": "qlora"}, []),
+    ("vLLM on a card of its own", {"grpo.yaml": RECIPE + "use_vllm: true\nvllm_device: auto\nnum_generations: 3\n"}, ["grpo.yaml"],
+     {"task": "grpo", "rollout.mode": "server"}, []),
     ("Unsloth's defaults of TRL's words", {"train.py": UNSLOTH.format(kind="SFT", load=FAST, words="")}, ["train.py"],
      {"micro_batch_size": 4, "gradient_accumulation_steps": 2, "optimizer": "adamw_8bit", "sequence_length": 2048}, []),
     ("a batch that Unsloth makes a group", {"train.py": UNSLOTH.format(kind="GRPO", load=FAST, words=", per_device_train_batch_size=1, "

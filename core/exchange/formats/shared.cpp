@@ -177,7 +177,10 @@ void state_rollout(Keys& keys, const std::string& prefix, std::string_view share
     return;
   }
   keys.state("rollout.engine", of("vllm"), {keys[prefix + "use_vllm"]});
-  if (!keys.copy("rollout.mode", prefix + "vllm_mode")) keys.assume("rollout.mode", of(mode), why);
+  if (const Node* device = keys[prefix + "vllm_device"]; device != nullptr)
+    keys.state("rollout.mode", of("server"), {device}, "trl before 0.17: vLLM has a GPU of its own");
+  if (!keys.copy("rollout.mode", prefix + "vllm_mode") && find(keys.reading, "rollout.mode") == nullptr)
+    keys.assume("rollout.mode", of(mode), why);
   keys.copy("rollout.gpu_memory_utilization", share);
   keys.copy("rollout.sleep", prefix + "vllm_enable_sleep_mode");
   keys.copy("rollout.tensor_parallel", prefix + "vllm_tensor_parallel_size");
