@@ -245,7 +245,9 @@ void add_own_launch(const Source& script, Sources sources, std::vector<Source>& 
 
 /// Of a notebook that loads no model itself: what it writes and starts.
 void add_notebook_files(NotebookFiles files, const Source& notebook, Sources sources, std::vector<Source>& all) {
-  if (files.sources.empty() || says_a_model(read(notebook, sources))) return;
+  if (files.sources.empty()) return;
+  Reading own = read(notebook, sources);
+  if (says_a_model(own) || find(own, "micro_batch_size") != nullptr) return;
   for (Source& source : files.sources) {
     if (recognise(look_at(source)) != nullptr) all.push_back(std::move(source));
   }

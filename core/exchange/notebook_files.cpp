@@ -100,6 +100,12 @@ void take_written(std::string_view text, int cell, const std::string& notebook, 
                            std::string{text.substr(end)}, 0});
 }
 
+/// `python -m pip` starts none.
+bool starts_a_program(std::string_view commands) {
+  const std::vector<Launch> launches = launches_of(read_shell(commands));
+  return std::any_of(launches.begin(), launches.end(), [](const Launch& one) { return one.program != "pip"; });
+}
+
 }  // namespace
 
 NotebookFiles files_of_notebook(const Source& notebook) {
@@ -115,7 +121,7 @@ NotebookFiles files_of_notebook(const Source& notebook) {
     else
       take_cell(text, static_cast<int>(at), commands);
   }
-  if (!commands.any || launches_of(read_shell(commands.text)).empty()) return files;
+  if (!commands.any || !starts_a_program(commands.text)) return files;
   files.commands = notebook.name + " (commands).sh";
   files.lines = std::move(commands.lines);
   files.sources.insert(files.sources.begin(), Source{files.commands, std::move(commands.text), 0});

@@ -96,6 +96,8 @@ JOBS = [
      "%%bash\ncd work\npython train.py --config ../recipe.yaml")}, ["train.ipynb"], RUN, []),
     ("a notebook that loads its model", {"train.ipynb": notebook(adapted("LoraConfig(r=4)"), "!python evaluate.py --model_name_or_path gpt2")},
      ["train.ipynb"], {"model": "Qwen/Qwen2.5-0.5B", "adapter.r": 4}, []),
+    ("a notebook whose model is elsewhere", {"train.ipynb": notebook("!python -m pip install peft", adapted("LoraConfig(r=4)").replace(
+     '"Qwen/Qwen2.5-0.5B"', '"./models/mine"'))}, ["train.ipynb"], {"model": None, "micro_batch_size": 2, "adapter.r": 4}, ["MISSING_MODEL"]),
     ("an adapter that LoRA stands for", {"train.py": adapted("RandLoraConfig(r=4, target_modules=['q_proj'])")}, ["train.py"],
      {"method": "lora", "adapter.r": 4, "adapter.target_modules": ["q_proj"]}, ["NOT_COUNTED"]),
     ("an adapter for which nothing stands", {"train.py": adapted("OSFConfig()")}, ["train.py"], {"method": "lora"}, ["INVALID_VALUE"]),

@@ -141,7 +141,7 @@ void read_notebook(const Look& look, Sources all, Reading& reading) {
     return tell_other_work(reading, look.source.name, work);
   read_python_job(program, whole, reading);
   // What it starts says the job; of its own lines only what they install counts.
-  if (launches && find(reading, "model") == nullptr) forget(reading);
+  if (launches && find(reading, "model") == nullptr && find(reading, "micro_batch_size") == nullptr) forget(reading);
 }
 
 const Format kRows[] = {

@@ -150,10 +150,10 @@ void read_unsloth_groups(PyJob& job) {
 void read_pictures(PyJob& job) {
   const Finding* length = find(job.reading, "sequence_length");
   const bool cut = length != nullptr && length->value.is_integer() && length->value.integer < 1024;
-  if (job.told("images_per_sample") || job.told("max_prompt_length") || cut) return;
+  if (job.told("images_per_sample") || generates_answers(job.task) || cut) return;
   for (const PyObject& one : job.program.objects) {
     const PyValue* pictures = one.find("images");
-    if (pictures == nullptr || one.find("text") == nullptr) continue;
+    if (pictures == nullptr || pictures->kind == PyValue::Kind::kNone || one.find("text") == nullptr) continue;
     return job.say("images_per_sample", of(1), {one.place}, "the processor is given pictures: one a sample");
   }
 }
