@@ -35,9 +35,25 @@ std::string flag_of_choice(std::string_view word) {
   return best == nullptr ? "" : flag_of(*best) + " " + std::string{find_choice(*best, word)->name};
 }
 
+/// Words of other tools and habits whose flag is spelt in no way that is near.
+std::string flag_of_habit(std::string_view word) {
+  constexpr std::pair<std::string_view, std::string_view> kHabits[] = {
+      {"--ctx", "--seq-len"},           {"--context", "--seq-len"},
+      {"--deepspeed", "--zero 3"},      {"--grad-ckpt", "--gradient-checkpointing"},
+      {"--gpu-count", "--num-gpus"},    {"--ngpus", "--num-gpus"},
+      {"--n-gpus", "--num-gpus"},       {"--nproc-per-node", "--num-gpus"},
+      {"--num-processes", "--num-gpus"}};
+  word = word.substr(0, word.find('='));
+  for (const auto& [typed, flag] : kHabits) {
+    if (typed == word) return std::string{flag};
+  }
+  return {};
+}
+
 /// What was probably meant: a flag of that command, or of any; a command.
 std::string nearest_word(const std::string& word, const Command* command) {
   const bool flag = word.size() > 1 && word[0] == '-';
+  if (std::string habit = flag_of_habit(word); !habit.empty()) return habit;
   if (word.starts_with("--") && (command == nullptr || command->of_job())) {
     if (std::string chosen = flag_of_choice(std::string_view{word}.substr(2)); !chosen.empty()) return chosen;
   }
@@ -74,6 +90,8 @@ std::string why_no_flag(const std::string& word) {
   std::string key = word.substr(0, word.find('='));
   key.erase(0, key.find_first_not_of('-'));
   std::replace(key.begin(), key.end(), '-', '_');
+  if (key == "lr") key = "learning_rate";
+  if (key == "epochs") key = "num_train_epochs";
   const std::string_view why = why_harmless(key);
   return why.empty() ? "" : " It moves no memory of the peak: " + std::string{why} + ".";
 }
@@ -142,6 +160,7 @@ bool* CommandLine::switch_of(std::string_view flag) {
 Issues CommandLine::parse(int argc, char** argv) {
   std::vector<std::string> typed(argv, argv + argc);
   std::transform(typed.begin(), typed.end(), typed.begin(), with_dashes);
+  if (argc == 3 && typed[1] == "help" && find_command(typed[2]) != nullptr) typed = {typed[0], typed[2], "--help"};
   if (argc > 1 && find_command(typed[1]) == nullptr && is_about_a_job(typed[1], argc == 2)) {
     typed.insert(typed.begin() + 1, "estimate");
   }

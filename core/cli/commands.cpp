@@ -38,12 +38,34 @@ void replace(std::string& text, std::string_view from, std::string_view to) {
   if (const std::size_t at = text.find(from); at != std::string::npos) text.replace(at, from.size(), to);
 }
 
+/// What stands in a message's first quotes.
+std::string_view quoted_in(std::string_view message) {
+  const std::size_t open = message.find('"');
+  const std::size_t close = open == std::string_view::npos ? open : message.find('"', open + 1);
+  return close == std::string_view::npos ? std::string_view{} : message.substr(open + 1, close - open - 1);
+}
+
+/// What people type in the place of another flag: a size for a model, a count for a card, DoRA for a method.
+void name_the_other_flag(Issue& issue) {
+  const std::string name{quoted_in(issue.message)};
+  const std::size_t digits = std::min(name.find_first_not_of("0123456789."), name.size());
+  const std::string_view unit = std::string_view{name}.substr(digits);
+  if (issue.code == "UNKNOWN_MODEL" && digits > 0 && (unit == "b" || unit == "B" || unit == "m" || unit == "M"))
+    issue.message += " A size alone is said by --params " + name + ".";
+  if (issue.code == "UNKNOWN_GPU" && digits > 0 && unit.empty())
+    issue.message += " How many there are is said by --num-gpus " + name + ".";
+  if (issue.code == "INVALID_VALUE" && issue.path == "--method" &&
+      issue.message.find(" \"dora\";") != std::string::npos)
+    issue.message += " DoRA is --method lora --use-dora.";
+}
+
 /// Who typed flags reads flags, not JSON paths and objects.
 void name_flags(Issues& issues) {
   for (Issue& issue : issues) {
     if (const std::string flag = flag_for_pointer(issue.path); !flag.empty()) issue.path = flag;
     replace(issue.message, "{\"memory_gib\": 24}", "--gpu 24GiB");
     replace(issue.message, "{\"vram_gb\": 24}", "--gpu 24GB");
+    name_the_other_flag(issue);
     if (issue.code == "MISSING_MODEL" && issue.path.empty()) {
       issue.message =
           "Say which model is trained: --model NAME (`tidemark models` lists them), --config config.json, --params 7B, "

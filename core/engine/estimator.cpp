@@ -486,6 +486,19 @@ void suit_denoiser(const Denoiser& denoiser, const LeftOpen& open, TrainingJob& 
                     taken});
 }
 
+/// Where nobody says a length it is no longer than the model's table of positions, as a tokenizer cuts it.
+void suit_positions(const Architecture& architecture, const LeftOpen& open, TrainingJob& job, Issues& issues) {
+  Count positions = architecture.learned_positions();
+  if (positions == 0 && job.decoder_sequence_length == 0) positions = decoder_positions(architecture);
+  const Count learned = job.has_adapter() && job.adapter.learns_prompt() ? job.adapter.num_virtual_tokens : 0;
+  if (!open.sequence_length || positions <= learned || job.sequence_length + learned <= positions) return;
+  job.sequence_length = positions - learned;
+  issues.push_back({"ASSUMED_DEFAULT", Severity::kNote, "/sequence_length",
+                    "Sequences are taken to have " + std::to_string(job.sequence_length) +
+                        " tokens, where the model's table of positions ends.",
+                    ""});
+}
+
 /// Pictures are of the model's own size where the request does not say of which. A short sequence holds smaller ones of
 /// a model whose processor leaves these as they are: the largest squares that it has room for are taken.
 void suit_pictures(const Architecture& architecture, TrainingJob& job, Issues& issues) {
@@ -634,6 +647,7 @@ Understood Estimator::resolve(const Asked& asked) const {
   settle_loss(request.open.loss, answer.architecture, answer.job, issues);
   suit_liger(answer.architecture, answer.job, issues);
   suit_denoiser(answer.architecture.denoiser, request.open, answer.job, issues);
+  suit_positions(answer.architecture, request.open, answer.job, issues);
   if (answer.job.is_megatron()) as_megatron(answer.job, answer.architecture, issues);
   take_implementation(answer.job, answer.architecture);
   const Program* const program = answer.architecture.program;

@@ -139,6 +139,19 @@ void Args::tell_unread() {
   }
 }
 
+// trl 1.9 scripts/utils.py: TrlParser.parse_args_and_config; transformers 5.12 hf_argparser.py: parse_yaml_file.
+std::string configuration_of(const Launch& launch) {
+  Reading scratch;
+  Args args(scratch);
+  add_arguments(args, launch.arguments, "");
+  const Arg* config = args.find("config");
+  const std::string name = config != nullptr          ? config->value.text
+                           : launch.arguments.empty() ? std::string{}
+                                                      : launch.arguments.front().word();
+  const bool readable = name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".json");
+  return readable && name.find('$') == std::string::npos ? name : std::string{};
+}
+
 Arg arg_of(std::string key, const ShellWord& word, const std::string& file) {
   Arg arg;
   arg.key = std::move(key);

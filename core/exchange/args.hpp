@@ -86,6 +86,10 @@ void tell_no_launch(Reading& reading, const Look& look);
 void add_arguments(Args& args, const std::vector<ShellWord>& words, const std::string& file);
 Arg arg_of(std::string key, const ShellWord& word, const std::string& file);
 
+/// `--config recipe.yaml` of TrlParser, or the one word behind the program that HfArgumentParser takes for a file;
+/// empty where there is none.
+std::string configuration_of(const Launch& launch);
+
 /// A variable of the command's environment or of the script, or null.
 const ShellWord* environment_of(const ShellScript& script, const Launch* launch, const std::string& name);
 

@@ -37,7 +37,9 @@ constexpr std::string_view kHarmless =
     " main_training_function tpu_env tpu_use_cluster tpu_use_sudo compute_environment use_cpu fan_in_fan_out"
     " inference_mode revision auto_mapping log_every_n_steps metric_logger profiler description"
     " include_num_input_tokens_seen include_tokens_per_second metric_for_best_model load_best_model_at_end"
-    " greater_is_better remove_unused_columns dataloader_drop_last cosine_min_lr_ratio min_lr betas eps ";
+    " greater_is_better remove_unused_columns dataloader_drop_last cosine_min_lr_ratio min_lr betas eps"
+    " model_revision do_eval system_prompt dataset_prompt_column dataset_mixture assistant_only_loss"
+    " average_tokens_across_devices hub_model_revision hub_always_push packing_strategy id2label label2id ";
 
 /// Where the keys that the file's mapping holds are asked for by a dotted path.
 bool below(std::string_view path, std::string_view prefix) {

@@ -4,7 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/exchange/args.hpp"
 #include "core/exchange/fields.hpp"
+#include "core/exchange/notebook_files.hpp"
 #include "core/exchange/own_launch.hpp"
 #include "core/exchange/pins.hpp"
 #include "core/job/framework.hpp"
@@ -23,6 +25,7 @@ std::string why_unknown(const Look& look) {
     return name + " cannot be read as JSON. Line " + std::to_string(look.document.error_line) + ": " +
            look.document.error;
   }
+  if (is_json && look.has("hidden_size")) return name + " says no \"model_type\", without which it describes no model.";
   return name + " looks like none of the formats that are read.";
 }
 
@@ -37,7 +40,12 @@ Reading read(const Source& source, Sources all) {
   const Look look = look_at(source);
   const Format* format = recognise(look);
   if (format == nullptr) {
-    reading.issues.push_back({"UNKNOWN_FORMAT", Severity::kError, source.name, why_unknown(look), ""});
+    // What a program reads with words of its own is no job, and no hindrance to that of the program.
+    const bool is_data = look.is_map() && std::any_of(all.begin(), all.end(), [&](const Source& other) {
+                           return other.name != source.name && runs(syntax_of(other));
+                         });
+    reading.issues.push_back(
+        {"UNKNOWN_FORMAT", is_data ? Severity::kNote : Severity::kError, source.name, why_unknown(look), ""});
     return reading;
   }
   reading.format = format->name;
@@ -212,20 +220,73 @@ Import import_all(Sources sources) {
   return result;
 }
 
+/// A configuration or a command among the files names the model, or starts the script: what its docstring shows is
+/// another run.
+bool is_launched(const Source& script, Sources sources) {
+  return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+    const Look::Syntax syntax = syntax_of(source);
+    if (syntax == Look::Syntax::kPython || syntax == Look::Syntax::kNotebook) return false;
+    if (syntax == Look::Syntax::kShell) {
+      const TrainingScript text = training_script(look_at(source));
+      if (text.launch != nullptr && starts_this(text.launch->program, script.name)) return true;
+    }
+    Reading reading = read(source, sources);
+    return find(reading, "model") != nullptr;
+  });
+}
+
+void add_own_launch(const Source& script, Sources sources, std::vector<Source>& all) {
+  std::optional<Source> launch = own_launch(script);
+  if (!launch || is_launched(script, sources)) return;
+  // A script that names its model says the rest of the job as well, but not among how many GPUs it is divided.
+  const bool divides = launch->bytes.find("--config_file") != std::string::npos;
+  if (divides || !says_a_model(read(script, sources))) all.push_back(std::move(*launch));
+}
+
+/// Of a notebook that loads no model itself: what it writes and starts.
+void add_notebook_files(NotebookFiles files, const Source& notebook, Sources sources, std::vector<Source>& all) {
+  if (files.sources.empty()) return;
+  Reading own = read(notebook, sources);
+  if (says_a_model(own) || find(own, "micro_batch_size") != nullptr) return;
+  for (Source& source : files.sources) {
+    if (recognise(look_at(source)) != nullptr) all.push_back(std::move(source));
+  }
+}
+
+/// Lines of a notebook's commands are cells' lines.
+void place_in_cells(const NotebookFiles& files, const std::string& notebook, Origin& origin) {
+  const std::size_t first = static_cast<std::size_t>(origin.first - 1);
+  if (origin.file != files.commands || first >= files.lines.size()) return;
+  const NotebookFiles::Place place = files.lines[first];
+  origin = {notebook, place.line, place.line + origin.last - origin.first, place.cell};
+}
+
+void place_in_cells(const NotebookFiles& files, const std::string& notebook, Import& result) {
+  const auto place = [&](Finding& finding) {
+    for (Origin& origin : finding.origins) place_in_cells(files, notebook, origin);
+  };
+  std::for_each(result.fields.begin(), result.fields.end(), place);
+  for (Reading& reading : result.readings) {
+    std::for_each(reading.findings.begin(), reading.findings.end(), place);
+    for (Unread& one : reading.unread) place_in_cells(files, notebook, one.origin);
+  }
+}
+
 }  // namespace
 
 Import import_sources(Sources sources) {
   if (sources.size() > kMostSources) sources = sources.first(kMostSources);
   std::vector<Source> all{sources.begin(), sources.end()};
+  std::vector<std::pair<std::string, NotebookFiles>> notebooks;
   for (const Source& source : sources) {
-    if (syntax_of(source) != Look::Syntax::kPython) continue;
-    std::optional<Source> launch = own_launch(source);
-    if (!launch) continue;
-    // A script that names its model says the rest of the job as well, but not among how many GPUs it is divided.
-    const bool divides = launch->bytes.find("--config_file") != std::string::npos;
-    if (divides || !says_a_model(read(source, sources))) all.push_back(std::move(*launch));
+    if (syntax_of(source) == Look::Syntax::kPython) add_own_launch(source, sources, all);
+    if (syntax_of(source) != Look::Syntax::kNotebook) continue;
+    notebooks.emplace_back(source.name, files_of_notebook(source));
+    add_notebook_files(notebooks.back().second, source, sources, all);
   }
-  return all.size() == sources.size() ? import_all(sources) : import_all(all);
+  Import result = import_all(all);
+  for (const auto& [name, files] : notebooks) place_in_cells(files, name, result);
+  return result;
 }
 
 }  // namespace tidemark::exchange

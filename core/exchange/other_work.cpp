@@ -150,9 +150,11 @@ std::string_view work_of_call(const PyObject& call) {
        {"merge_and_unload", "save_pretrained_merged", "push_to_hub_merged", "save_pretrained_gguf"}) {
     if (call.is(name)) return kConverts;
   }
-  for (const char* name : {"generate", "transformers.pipeline", "pipeline", "vllm.LLM", "for_inference", "chat"}) {
+  for (const char* name : {"generate", "transformers.pipeline", "pipeline", "vllm.LLM", "for_inference", "chat",
+                           "no_grad", "inference_mode", "encode"}) {
     if (call.is(name)) return kGenerates;
   }
+  if (call.is("from_pretrained") && call.name.find("Pipeline.") != std::string::npos) return kGenerates;
   for (const char* name : {"evaluate", "predict", "simple_evaluate"}) {
     if (call.is(name)) return kEvaluates;
   }

@@ -1183,18 +1183,21 @@ std::string refusal_of_length(const Architecture& architecture, Count sequence_l
          ": longer sequences fail with an index error, whatever the memory. Use at most " + most + ".";
 }
 
+Count decoder_positions(const Architecture& architecture) {
+  if (architecture.num_decoder_layers == 0 || architecture.parts.empty()) return 0;
+  // Behind the stages of an encoder of pictures, before all else elsewhere.
+  const bool behind = architecture.model_type == "vision-encoder-decoder";
+  const Architecture& decoder = behind ? architecture.parts.back() : architecture.parts.front();
+  return decoder.positions_by_token ? std::max<Count>(0, decoder.max_positions - decoder.position_offset) : 0;
+}
+
 void check_positions(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
-  if (architecture.num_decoder_layers > 0 && !architecture.parts.empty()) {
-    // Behind the stages of an encoder of pictures, before all else elsewhere.
-    const bool behind = architecture.model_type == "vision-encoder-decoder";
-    const Architecture& decoder = behind ? architecture.parts.back() : architecture.parts.front();
-    const Count rows = !decoder.positions_by_token ? 0 : decoder.max_positions - decoder.position_offset;
-    const Count length = job.decoder_sequence_length > 0 ? job.decoder_sequence_length : job.sequence_length;
-    if (rows > 0 && length > rows) {
-      const std::string most = std::to_string(rows);
-      add(issues, "SEQUENCE_TOO_LONG", Severity::kWarning, "/decoder_sequence_length",
-          "The decoder's table of positions ends at " + most + ": longer labels fail. Use at most " + most + ".", most);
-    }
+  const Count rows = decoder_positions(architecture);
+  const Count length = job.decoder_sequence_length > 0 ? job.decoder_sequence_length : job.sequence_length;
+  if (rows > 0 && length > rows) {
+    const std::string most = std::to_string(rows);
+    add(issues, "SEQUENCE_TOO_LONG", Severity::kWarning, "/decoder_sequence_length",
+        "The decoder's table of positions ends at " + most + ": longer labels fail. Use at most " + most + ".", most);
   }
   // A learned prompt's tokens, and the keys of a prefix, come before those of the sample.
   const Count learned = job.has_adapter() && job.adapter.learns_prompt() ? job.adapter.num_virtual_tokens : 0;

@@ -35,6 +35,9 @@ Refusal refusal_of_card(const TrainingJob& job);
 /// Why no card runs sequences of this length, as a sentence; empty when the model has positions for them.
 std::string refusal_of_length(const Architecture& architecture, Count sequence_length);
 
+/// Rows of a decoder's own table of positions; 0 where there is none.
+Count decoder_positions(const Architecture& architecture);
+
 /// Refuses dimensions whose byte counts could leave 64 bits anywhere downstream.
 void check_magnitude(const Architecture& architecture, const TrainingJob& job, Issues& issues);
 

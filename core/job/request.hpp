@@ -34,6 +34,7 @@ struct LeftOpen {
   std::optional<bool> bf16;         ///< TrainingArguments.bf16
   std::optional<bool> fp16;         ///< TrainingArguments.fp16
   bool optimizer = true;            ///< TrainingArguments.optim
+  bool sequence_length = true;      ///< no longer than a table of positions
   bool use_reentrant = true;        ///< gradient_checkpointing_kwargs
   bool keep_outputs = true;         ///< whose loop it is
   bool outputs_to_fp32 = true;      ///< likewise

@@ -85,7 +85,10 @@ constexpr Option kOptions[] = {
             "max_seq_length,max_length,cutoff_len,sequence_len,max_seq_len,seq_length,model_max_length,block_size,"
             "context_length")
         .spelled("-s,--seq-len,--seq")
-        .into<&TrainingJob::sequence_length>(),
+        .sets([](Request& r, const OptionValue& v) {
+          r.job.sequence_length = v.integer;
+          r.open.sequence_length = false;
+        }),
     integer("decoder_sequence_length", "null", "Target length",
             "Target length of encoder-decoder models; sequence_length when absent.")
         .within(1, 1e8, "tokens")

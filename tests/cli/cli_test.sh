@@ -290,6 +290,22 @@ run 2 estimate -m smollm2-135m --lora
 err_has 'Try: --method lora'
 run 2 estimate -m smollm2-135m --fp32
 err_has 'Try: --precision fp32'
+run 2 estimate llama-3.2-1b --deepspeed zero3
+err_has 'Try: --zero 3'
+run 2 estimate llama-3.2-1b --ctx 4096
+err_has 'Try: --seq-len'
+run 2 estimate llama-3.2-1b --epochs 3
+err_has 'It moves no memory'
+run 2 estimate 7b
+err_has '--params 7b'
+run 2 estimate llama-3.2-1b --gpu 2
+err_has '--num-gpus 2'
+run 2 estimate llama-3.2-1b --method dora
+err_has '--use-dora'
+run 0 help estimate
+out_has 'tidemark estimate FILE'
+run 0 estimate bert-base-uncased
+out_has '512 tokens'
 run 2 estimate -m smollm2-135m --learning_rate 1e-4
 err_has 'no memory of the peak'
 run 2 mistral

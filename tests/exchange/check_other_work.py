@@ -43,6 +43,10 @@ NO_JOBS = {
     "merge.py": LOADS + "from peft import PeftModel\nPeftModel.from_pretrained(model, 'out').merge_and_unload()\n",
     "evaluate.py": LOADS + "from transformers import Trainer, TrainingArguments\n"
                            "Trainer(model, TrainingArguments('out'), eval_dataset=data).evaluate()\n",
+    "forward.py": LOADS + "import torch\nwith torch.no_grad():\n    print(model(**inputs).logits)\n",
+    "encode.py": "from sentence_transformers import SentenceTransformer\nprint(SentenceTransformer('BAAI/bge-m3').encode(['hi']))\n",
+    "paint.py": "from diffusers import StableDiffusionPipeline\n"
+                "StableDiffusionPipeline.from_pretrained('runwayml/stable-diffusion-v1-5')('a boat')\n",
     "notebook.ipynb": json.dumps({"cells": [{"cell_type": "code", "source": [LOADS, "model.generate(ids)\n"]}]}),
 }
 TRAINS = LOADS + """from transformers import Trainer, TrainingArguments

@@ -43,7 +43,9 @@ void read_adapter_config(const Look& look, Sources, Reading& reading) {
   if (!keys.copy("model", "base_model_name_or_path")) keys.unknown("model: base_model_name_or_path is empty");
   const std::string type = lower_case(keys.text("peft_type"));
   keys.copy("peft_type", "peft_type");
-  keys.state("method", of(keys.truthy("use_dora") ? "lora" : type), {keys["peft_type"]});
+  const bool stands = lora_stands_for(type);
+  if (stands) not_counted(reading, keys.text("peft_type") + ", in the place of which LoRA stands");
+  keys.state("method", of(stands || keys.truthy("use_dora") ? "lora" : type), {keys["peft_type"]});
   copy_adapter(keys, type);
   keys.copy("task_type", "task_type");
   keys.copy("peft_version", "peft_version");

@@ -42,6 +42,11 @@ std::string trl_task(const Launch& launch) {
   return {};
 }
 
+/// peft 5d602fdb examples/sft/utils.py: the dtype of packed words, in which the rest is loaded as well.
+const Arg* storage_flag(Args& args) {
+  return args.any({"bnb_4bit_quant_storage_dtype", "bnb_4bit_quant_storage"});
+}
+
 void read_model(Args& args) {
   args.copy("model", {"model_name_or_path", "model_name", "model_id", "base_model", "model"});
   if (args.told("model") && find(args.reading, "model")->value.kind == Value::Kind::kBool)
@@ -86,6 +91,8 @@ void read_method(Args& args, const Facts& facts) {
   } else {
     args.unknown("double_quant: the script's default");
   }
+  if (const Arg* storage = storage_flag(args); storage != nullptr)
+    args.state("quantization.quant_storage", to_value(storage->value), {storage});
   if (facts.qlora_program)
     args.assume("quantization.prepare_kbit", of(true), "qlora.py calls prepare_model_for_kbit_training");
 }
@@ -222,6 +229,11 @@ void read_precision(Args& args, const Facts& facts) {
                             ? "precision recipe: the launcher's config shards the model (flags say none)"
                             : "precision");
   if (deepspeed) return args.state("precision", of(brain ? "deepspeed_bf16" : "deepspeed_fp16"), {flag});
+  if (const Arg* storage = storage_flag(args); storage != nullptr && contains(storage->value.text, "float16")) {
+    const char* weights = contains(storage->value.text, "bfloat16") ? "bf16" : "fp16";
+    return args.state("precision", precision_of(weights, brain ? "bf16" : "fp16"), {storage, flag},
+                      "weights in the dtype of the packed words (peft examples/sft/utils.py)");
+  }
   if (facts.sharded_by_launcher)
     return args.unknown("precision recipe: the launcher's config shards the model (flags say " +
                         std::string{brain ? "bf16" : "fp16"} + ")");
@@ -438,6 +450,18 @@ void read_file_launcher(Args& args, const Launch& launch) {
   args.tell_unread();
 }
 
+/// The program and the file of its flags are read as well. Flags beside that file go over it, whoever takes them.
+void read_files_of(Args& args, const Launch& launch, const Facts& facts) {
+  if (facts.trl.empty() && launch.program.ends_with(".py")) args.reading.companions.push_back(launch.program);
+  const std::string file = configuration_of(launch);
+  if (file.empty()) return;
+  args.find("config");
+  args.reading.companions.push_back(file);
+  if (!args.told("gradient_accumulation_steps"))
+    args.copy("gradient_accumulation_steps", {"gradient_accumulation_steps"});
+  if (!args.told("sequence_length")) args.copy("sequence_length", {"max_length", "max_seq_length"});
+}
+
 void read_program(const Look& look, Sources all, Reading& reading, bool slurm) {
   const std::string& file = look.source.name;
   const TrainingScript text = training_script(look);
@@ -498,9 +522,10 @@ void read_program(const Look& look, Sources all, Reading& reading, bool slurm) {
     for (const char* what : {"sequence_length", "precision", "optimizer: default by version",
                              "model, method, batch, length: in the program started here"})
       args.unknown(what);
-    reading.notes.emplace_back("a launcher only: the training script holds the job");
-    if (launch != nullptr) reading.companions.push_back(launch->program);
+    if (launch == nullptr || configuration_of(*launch).empty())
+      reading.notes.emplace_back("a launcher only: the training script holds the job");
   }
+  if (launch != nullptr) read_files_of(args, *launch, facts);
   if (!facts.trl.empty()) read_trl_task(args, facts);
   if (!args.told("gpu")) args.unknown("gpu");
   const bool read_as_well = launch != nullptr && std::any_of(all.begin(), all.end(), [&](const Source& source) {

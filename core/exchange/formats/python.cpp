@@ -19,6 +19,21 @@ int recognise_notebook(const Look& look) {
   return look.syntax == Look::Syntax::kNotebook && look.has("cells") ? 95 : 0;
 }
 
+/// What the file says that the command names, but for what the command says itself.
+void add_configuration(Args& flags, const std::string& name, Sources all) {
+  for (const Source& source : all) {
+    if (name.empty() || !starts_this(name, source.name)) continue;
+    const Look look = look_at(source);
+    if (!look.is_map()) continue;
+    for (std::size_t at = 0; at < look.document.root.keys.size(); ++at) {
+      const Node& node = look.document.root.items[at];
+      const std::string& key = look.document.root.keys[at];
+      if (!flags.has(key)) flags.add({key, node, {{source.name, node.line, node.last}}, {}, {}});
+    }
+    return;
+  }
+}
+
 /// A command line that was handed over beside the script and starts it gives its flags to the script's parser.
 void take_command(PyProgram& program, const Look& look, Sources all) {
   for (const Source& source : all) {
@@ -29,6 +44,7 @@ void take_command(PyProgram& program, const Look& look, Sources all) {
     Reading scratch;
     Args flags(scratch);
     add_arguments(flags, text.launch->arguments, source.name);
+    add_configuration(flags, configuration_of(*text.launch), all);
     return program.start_with(flags.all);
   }
 }
@@ -45,7 +61,8 @@ void read_python(const Look& look, Sources all, Reading& reading) {
   read_python_job(program, text, reading);
 }
 
-/// `%%writefile train.yaml` and `!torchrun ... train.py --config train.yaml` of one notebook are one job.
+/// `%%writefile train.yaml` and `!torchrun ... train.py --config train.yaml` of one notebook are one job: a file of the
+/// program's own words.
 struct Written {
   Node document;
   int cell = -1;
@@ -60,6 +77,7 @@ void take_written(const std::string& text, int cell, Written& written) {
   if (head.compare(0, 11, "%%writefile") != 0 || !yaml || end == std::string::npos) return;
   Parsed parsed = parse_yaml_lines(std::string_view{text}.substr(end + 1));
   if (!parsed.root.is_map() || parsed.root.find("per_device_train_batch_size") == nullptr) return;
+  if (parsed.root.find("model_name_or_path") != nullptr) return;  // of TRL's words, which have a reader
   written = {std::move(parsed.root), cell, 1};
 }
 
@@ -92,6 +110,12 @@ bool starts_programs(const std::string& text) {
   return command != std::string::npos && !launches_of(read_shell(std::string_view{text}.substr(command))).empty();
 }
 
+void forget(Reading& reading) {
+  reading.findings.clear();
+  reading.unknowns = {"model"};
+  reading.unread.clear();
+}
+
 void read_notebook(const Look& look, Sources all, Reading& reading) {
   PyProgram program(look.source, all);
   std::string whole;
@@ -116,6 +140,8 @@ void read_notebook(const Look& look, Sources all, Reading& reading) {
   if (const std::string work = other_work(program); !launches && !work.empty())
     return tell_other_work(reading, look.source.name, work);
   read_python_job(program, whole, reading);
+  // What it starts says the job; of its own lines only what they install counts.
+  if (launches && find(reading, "model") == nullptr && find(reading, "micro_batch_size") == nullptr) forget(reading);
 }
 
 const Format kRows[] = {

@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "core/exchange/word_list.hpp"
 #include "core/units/letters.hpp"
 
 namespace tidemark::exchange {
@@ -96,6 +97,15 @@ std::span<const std::string_view> adapter_words() {
   return kWords;
 }
 
+// peft 5d602fdb tuners: updates of adapted modules, beside base weights that stay as they are.
+bool lora_stands_for(std::string_view kind) {
+  return is_in(
+      " adamss beft c3a deft delora fourierft frod glora gralora hira hra lily miss peanut poly psoft pvera randlora "
+      "road"
+      " shira supertuning tinylora unilora vblora waveft ",
+      kind);
+}
+
 Value word_list(const Node& node) {
   if (!node.is_string()) {
     // `--target_modules "q_proj", "v_proj"`: a shell ends its words at blanks.
@@ -167,7 +177,10 @@ void state_rollout(Keys& keys, const std::string& prefix, std::string_view share
     return;
   }
   keys.state("rollout.engine", of("vllm"), {keys[prefix + "use_vllm"]});
-  if (!keys.copy("rollout.mode", prefix + "vllm_mode")) keys.assume("rollout.mode", of(mode), why);
+  if (const Node* device = keys[prefix + "vllm_device"]; device != nullptr)
+    keys.state("rollout.mode", of("server"), {device}, "trl before 0.17: vLLM has a GPU of its own");
+  if (!keys.copy("rollout.mode", prefix + "vllm_mode") && find(keys.reading, "rollout.mode") == nullptr)
+    keys.assume("rollout.mode", of(mode), why);
   keys.copy("rollout.gpu_memory_utilization", share);
   keys.copy("rollout.sleep", prefix + "vllm_enable_sleep_mode");
   keys.copy("rollout.tensor_parallel", prefix + "vllm_tensor_parallel_size");

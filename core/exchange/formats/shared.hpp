@@ -57,6 +57,10 @@ Value tidy_number(const Node& node);
 /// Fields of PEFT's configurations beside LoraConfig's own that are the request's under "adapter.".
 std::span<const std::string_view> adapter_words();
 
+/// A kind of PEFT's beside those of the request, in small letters as in peft_type ("fourierft"), that trains a little
+/// beside frozen weights: LoRA of the same modules stands for it.
+bool lora_stands_for(std::string_view kind);
+
 /// A list of words, or one word with commas: "q_proj,v_proj".
 Value word_list(const Node& node);
 

@@ -126,6 +126,10 @@ void read_targets(PyJob& job, bool fast, const PyValue* modules) {
 void read_adapter(PyJob& job) {
   const std::string_view kind = adapter_kind(*job.lora);
   if (!kind.empty()) return read_other_adapter(job, kind);
+  if (const std::string other = unmodelled_kind(*job.lora); !other.empty()) {
+    if (!lora_stands_for(other)) return job.say("adapter.kind", of(other), {job.lora->place});
+    not_counted(job.reading, last_word(job.lora->name) + ", in the place of which LoRA stands", {job.lora->place});
+  }
   const bool fast = contains(job.lora->name, "Fast");
   const bool trl = job.lora->is("ModelConfig");
   const char* why = fast  ? "Unsloth's default"

@@ -66,8 +66,9 @@ void read_evaluation(PyJob& job) {
   if (const PyValue* batch = job.argument("per_device_eval_batch_size"); batch != nullptr)
     job.say("evaluation.micro_batch_size", *batch);
   else
-    job.say("evaluation.micro_batch_size", of(8), strategy->places,
-            "per_device_eval_batch_size default 8 (TrainingArguments)");
+    job.say("evaluation.micro_batch_size", of(job.has_unsloth_defaults() ? 4 : 8), strategy->places,
+            job.has_unsloth_defaults() ? "Unsloth's default 4"
+                                       : "per_device_eval_batch_size default 8 (TrainingArguments)");
   const PyValue* generates = job.argument("predict_with_generate");
   if (generates == nullptr || !generates->boolean) return;
   job.say("evaluation.generate", *generates);

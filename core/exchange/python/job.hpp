@@ -77,6 +77,9 @@ struct PyJob {
   bool is_written() const { return arguments != nullptr && arguments->name == "written.TrainingArguments"; }
   /// llama_index's SentenceTransformersFinetuneEngine, which has its own words and defaults.
   bool is_llama_index() const { return trainer != nullptr && trainer->is("SentenceTransformersFinetuneEngine"); }
+  /// unsloth 2026.10.9 models/rl.py: TRL's configurations have defaults of Unsloth's: four rows, two micro-batches and
+  /// adamw_8bit.
+  bool has_unsloth_defaults() const { return unsloth && trl && arguments->bases.empty() && !is_command(); }
   /// unsloth 2026.10.9 models/loader.py: from_pretrained: full_finetuning puts out load_in_4bit, which is its default,
   /// and load_in_8bit.
   bool tunes_fully() const { return unsloth && load != nullptr && is_true(load->find("full_finetuning")); }

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/exchange/python/topics.hpp"
+#include "core/exchange/word_list.hpp"
 #include "core/units/letters.hpp"
 
 namespace tidemark::exchange {
@@ -24,10 +25,24 @@ bool is_tokenizer_call(const PyObject& one) {
   return contains(lower_case(one.name), "tokeniz");
 }
 
+/// The length that a call cuts to, by the name that it is written with where its function has it from around it.
+const PyValue* cut_length(const PyJob& job, const PyObject& call) {
+  const PyValue* length = call.find("max_length");
+  if (length == nullptr || length->is_number()) return length;
+  return length->is_known() && length->text.empty()
+             ? nullptr
+             : job.variable({lower_case(length->text), "max_length", "max_source_length", "max_input_length"});
+}
+
+/// transformers 5.12 tokenization_utils_base.py: __call__: text_target is what labels are made of.
+bool makes_labels(const PyObject& call) {
+  return call.find("text_target") != nullptr;
+}
+
 const PyValue* tokenizer_length(const PyJob& job) {
   for (const PyObject& one : job.program.objects) {
-    if (!is_tokenizer_call(one) || one.is("from_pretrained")) continue;
-    if (const PyValue* length = number_of(one, "max_length"); length != nullptr) return length;
+    if (!is_tokenizer_call(one) || one.is("from_pretrained") || makes_labels(one)) continue;
+    if (const PyValue* length = cut_length(job, one); length != nullptr) return length;
   }
   for (const PyObject& one : job.program.objects) {
     if (!contains(one.name, "Tokenizer")) continue;
@@ -68,7 +83,8 @@ void read_sequence_length(PyJob& job) {
   if (length == nullptr && read_source_and_target(job)) return;
   if (length != nullptr && length->is_number()) return job.say("sequence_length", *length);
   const bool configured = job.arguments != nullptr && !job.is_command();
-  if (configured && job.trl && (job.task == "sft" || job.task == "dpo")) {
+  // trl 1.9 trainer/{sft,dpo,kto,reward}_config.py, experimental/{orpo,cpo,bco,gkd}: max_length
+  if (configured && job.trl && is_in(" sft dpo kto reward orpo simpo bco gkd ", job.task)) {
     job.say("sequence_length", of(1024), {job.arguments->place},
             "TRL's default 1024 (SFTConfig since 0.15, DPOConfig since 0.14)");
     return job.unknown("sequence_length: TRL's default by version (1024 since 0.16)");
@@ -76,6 +92,19 @@ void read_sequence_length(PyJob& job) {
   if (configured && job.task == "online_dpo")
     return job.say("sequence_length", of(512), {job.arguments->place}, "OnlineDPOConfig's default");
   if (!generates_answers(job.task) || job.argument("max_prompt_length") == nullptr) job.unknown("sequence_length");
+}
+
+/// Labels of an encoder-decoder are cut by a call of their own: that of text_target, or else the second.
+void read_label_length(PyJob& job) {
+  if (job.task != "seq2seq") return;
+  const PyValue* first = nullptr;
+  for (const PyObject& one : job.program.objects) {
+    if (!is_tokenizer_call(one) || one.is("from_pretrained")) continue;
+    const PyValue* length = cut_length(job, one);
+    if (length == nullptr) continue;
+    if (first != nullptr || makes_labels(one)) return job.say("decoder_sequence_length", *length);
+    first = length;
+  }
 }
 
 void read_prompt_length(PyJob& job) {
@@ -102,10 +131,38 @@ void read_padding_side(PyJob& job) {
   }
 }
 
+/// unsloth 2026.10.9 models/rl.py: check_num_generations: groups that an optimizer step does not fill make the batch
+/// one group.
+void read_unsloth_groups(PyJob& job) {
+  Finding* batch = find(job.reading, "micro_batch_size");
+  const Finding* steps = find(job.reading, "gradient_accumulation_steps");
+  const Finding* group = find(job.reading, "num_generations");
+  const bool stated = job.any_argument({"steps_per_generation", "generation_batch_size"}) != nullptr;
+  if (!job.unsloth || !generates_answers(job.task) || stated || batch == nullptr || steps == nullptr) return;
+  const std::int64_t answers = group == nullptr ? 8 : group->value.integer;
+  if (answers < 1 || batch->value.integer * steps->value.integer % answers == 0) return;
+  batch->value = of(answers);
+  batch->assumed = "Unsloth makes a batch that its groups do not fill as large as num_generations";
+}
+
+/// A collator that hands the processor texts and pictures: one picture a sample. A length that is cut short is left to
+/// texts, for which there may be no room beside a picture's tokens.
+void read_pictures(PyJob& job) {
+  const Finding* length = find(job.reading, "sequence_length");
+  const bool cut = length != nullptr && length->value.is_integer() && length->value.integer < 1024;
+  if (job.told("images_per_sample") || generates_answers(job.task) || cut) return;
+  for (const PyObject& one : job.program.objects) {
+    const PyValue* pictures = one.find("images");
+    if (pictures == nullptr || pictures->kind == PyValue::Kind::kNone || one.find("text") == nullptr) continue;
+    return job.say("images_per_sample", of(1), {one.place}, "the processor is given pictures: one a sample");
+  }
+}
+
 }  // namespace
 
 void read_lengths(PyJob& job) {
   read_sequence_length(job);
+  read_label_length(job);
   read_prompt_length(job);
   for (const OfRollout& one : rollout_numbers()) {
     if (generates_answers(job.task) || std::string_view{one.key} != "beta") job.copy(one.path, {one.key});
@@ -116,6 +173,8 @@ void read_lengths(PyJob& job) {
   for (const PyObject* collator : job.program.calls("UnslothVisionDataCollator")) {
     if (!job.told("images_per_sample")) job.say("images_per_sample", of(1), {collator->place}, "a picture a sample");
   }
+  read_unsloth_groups(job);
+  read_pictures(job);
   read_padding(job);
 }
 

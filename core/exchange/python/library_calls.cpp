@@ -5,6 +5,7 @@
 
 #include "core/exchange/formats/shared.hpp"
 #include "core/exchange/word_list.hpp"
+#include "core/units/letters.hpp"
 
 namespace tidemark::exchange {
 namespace {
@@ -95,6 +96,15 @@ std::string_view adapter_kind(const PyObject& call) {
     if (call.is(name)) return kind;
   }
   return {};
+}
+
+std::string unmodelled_kind(const PyObject& call) {
+  constexpr std::string_view kEnding = "Config";
+  const std::string name = lower_case(last_word(call.name));
+  if (!call.name.starts_with("peft") || !call.name.ends_with(kEnding)) return {};
+  const std::string kind = name.substr(0, name.size() - kEnding.size());
+  const bool other = is_in(" adaptionprompt cartridge cpt multitaskprompttuning osf trainabletokens xlora ", kind);
+  return other || lora_stands_for(kind) ? kind : std::string{};
 }
 
 }  // namespace tidemark::exchange

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "core/exchange/python/object.hpp"
@@ -31,5 +32,9 @@ bool is_fast_encoder(const PyObject& call);
 
 /// The kind of adapter that a configuration of PEFT's beside LoraConfig makes; empty for any other object.
 std::string_view adapter_kind(const PyObject& call);
+
+/// The kind of a configuration of PEFT's that the request does not have, in small letters: "fourierft"; empty for any
+/// other object.
+std::string unmodelled_kind(const PyObject& call);
 
 }  // namespace tidemark::exchange

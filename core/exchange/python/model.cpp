@@ -13,7 +13,8 @@ void read_architecture(PyJob& job, const std::string& name) {
   std::string head;
   for (const char* kind :
        {"ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering", "ForMaskedLM"}) {
-    if (contains(job.load->name, kind)) head = kind;
+    const PyValue* own = job.load->find("auto_model");  // Unsloth's
+    if (contains(job.load->name, kind) || (own != nullptr && contains(own->text, kind))) head = kind;
   }
   if (job.load->is("CrossEncoder")) head = "ForSequenceClassification";
   if (job.load->is("SparseEncoder")) head = "ForMaskedLM";

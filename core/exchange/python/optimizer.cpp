@@ -56,6 +56,8 @@ void read_optimizer(PyJob& job) {
   }
   if (optim != nullptr && optim->is_string()) return job.say("optimizer", of(optimizer_word(optim->text)), *optim);
   if (read_own_optimizer(job)) return;
+  if (job.has_unsloth_defaults())
+    return job.say("optimizer", of("adamw_8bit"), {job.arguments->place}, "Unsloth's default");
   if (job.parsed_flags != nullptr && job.imports("timm")) {
     if (const PyValue* opt = job.parsed_flags->find("opt"); opt != nullptr && opt->is_string())
       return job.say("optimizer", of(timm_optimizer(opt->text)), *opt);

@@ -79,9 +79,10 @@ void read_own_reference(PyJob& job) {
   }
 }
 
-/// Whether the trainer compares with a reference at all.
+/// Whether the trainer compares with a reference at all (trl 1.9 trainer/{grpo,rloo}_config.py: beta; unsloth 2026.10.9
+/// models/rl.py: 0 for TRL's own loss_type).
 bool compares(const PyJob& job, const PyValue* beta) {
-  if (job.task == "grpo") return job.lora != nullptr || (beta != nullptr && beta->real != 0);
+  if (job.task == "grpo") return beta != nullptr && (!beta->is_number() || beta->real != 0);
   if (job.task == "rloo") return beta == nullptr || beta->real != 0;
   return true;
 }

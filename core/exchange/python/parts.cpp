@@ -35,13 +35,17 @@ void take_trainer(PyJob& job, const PyObject& call) {
   job.trainer_task = lower_case(std::string_view{word}.substr(0, word.size() - kEnding.size()));
 }
 
+bool configures_adapter(const PyObject& call) {
+  return call.is("LoraConfig") || !adapter_kind(call).empty() || !unmodelled_kind(call).empty();
+}
+
 void take_part(PyJob& job, const PyObject& call) {
   if (call.name == "argparse.Namespace") job.parsed_flags = &call;
   if (call.is("Mxfp4Config")) job.mxfp4 = &call;
   if (call.is("GPTQConfig") || call.is("AwqConfig") || call.is("HqqConfig")) job.packed = &call;
   if (call.is("Accelerator")) job.accelerator = &call;
   if (contains(call.name, "lightning") && (call.is("Trainer") || call.is("Fabric"))) job.lightning = &call;
-  if (call.is("LoraConfig") || is_fast_adapter(call) || !adapter_kind(call).empty()) job.lora = &call;
+  if (configures_adapter(call) || is_fast_adapter(call)) job.lora = &call;
   if (call.is("BitsAndBytesConfig")) job.bitsandbytes = &call;
   if (call.is("prepare_model_for_kbit_training") || call.is("prepare_model_for_int8_training")) job.prepared = &call;
 }
@@ -57,6 +61,14 @@ void find_arguments(PyJob& job) {
   for (const PyObject& one : job.program.objects) {
     if (is_arguments(one) && !(job.trainer != nullptr && one.from_command)) job.arguments = &one;
   }
+}
+
+/// Of several configurations that of the model which the trainer is handed.
+void take_trained_adapter(PyJob& job) {
+  const PyObject* model = job.trainer == nullptr ? nullptr : job.at(job.trainer->find("model", 0));
+  if (model == nullptr || !model->is("get_peft_model")) return;
+  const PyObject* config = job.at(model->find("peft_config", 1));
+  if (config != nullptr && configures_adapter(*config)) job.lora = config;
 }
 
 /// The trainer's peft_config: an object, or get_peft_config(model_args) of a TRL ModelConfig that the file fills in.
@@ -98,6 +110,7 @@ void find_parts(PyJob& job) {
   job.unsloth = job.imports("unsloth");
   job.trl = job.arguments != nullptr && !contains(job.arguments->name, "TrainingArguments") &&
             !job.arguments->is("TrainingArguments");
+  take_trained_adapter(job);
   find_adapter(job);
   find_load(job);
   // unsloth 2026.8.19 models/vision.py: get_peft_model hands such a model back as it is.

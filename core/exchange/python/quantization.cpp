@@ -82,6 +82,9 @@ void say_type(PyJob& job, const PackedWidths& widths, const PyValue& by) {
     job.say("quantization.double_quant", *nested);
   else
     job.say("quantization.double_quant", of(job.unsloth), by.places, why);
+  const PyValue* storage = widths.option("bnb_4bit_quant_storage");
+  if (storage != nullptr && storage->kind != Kind::kNone && !storage->text.empty())
+    job.say("quantization.quant_storage", of(last_word(storage->text)), *storage);
 }
 
 void say_preparation(PyJob& job, const PyValue& by) {

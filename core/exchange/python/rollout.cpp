@@ -14,7 +14,10 @@ void say_fast_inference(PyJob& job, const PyValue& fast) {
 
 void read_vllm(PyJob& job, const PyValue* fast) {
   job.say("rollout.engine", of("vllm"), *job.argument("use_vllm"));
-  if (const PyValue* mode = job.argument("vllm_mode"); mode != nullptr) job.say("rollout.mode", *mode);
+  if (const PyValue* mode = job.argument("vllm_mode"); mode != nullptr)
+    job.say("rollout.mode", *mode);
+  else if (const PyValue* device = job.argument("vllm_device"); device != nullptr)
+    job.say("rollout.mode", of("server"), device->places, "trl before 0.17: vLLM has a GPU of its own");
   job.copy("rollout.gpu_memory_utilization", {"vllm_gpu_memory_utilization"});
   job.copy("rollout.sleep", {"vllm_enable_sleep_mode"});
   job.copy("rollout.tensor_parallel", {"vllm_tensor_parallel_size"});

@@ -28,8 +28,8 @@ std::string task_of_load(const std::string& load, std::string task) {
   for (const auto& [word, kind] : {std::pair{"SequenceClassification", "classification"},
                                    {"TokenClassification", "token_classification"},
                                    {"QuestionAnswering", "question_answering"},
-                                   {"Whisper", "asr"},
-                                   {"SpeechSeq2Seq", "asr"},
+                                   {"Whisper", "seq2seq"},
+                                   {"SpeechSeq2Seq", "seq2seq"},
                                    {"ForCTC", "asr"},
                                    {"ImageTextToText", "vlm"},
                                    {"Vision2Seq", "vlm"},
@@ -60,7 +60,10 @@ const char* likely_task(const PyJob& job) {
 }  // namespace
 
 void read_task(PyJob& job) {
-  const std::string load = job.load == nullptr ? std::string{} : job.load->name;
+  std::string load = job.load == nullptr ? std::string{} : job.load->name;
+  // unsloth 2026.10.9 models/loader.py: from_pretrained(auto_model=...): the class in the place of its own.
+  if (const PyValue* own = job.load == nullptr ? nullptr : job.load->find("auto_model"); own != nullptr)
+    load += own->text;
   std::string task = task_of_trainer(job);
   const bool pictures = contains(job.text, "images") || contains(job.text, "\"image\"");
   const bool sees = contains(load, "Vision") || (pictures && contains(load, "ImageTextToText")) ||
