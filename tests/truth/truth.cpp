@@ -291,7 +291,7 @@ int run(int argc, char** argv) {
   check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 3181);
   check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 3088, kMulti);
   check_oracle(c, "records of loops", without(t.loops, t.deviations), 891, kLoops);
-  check_oracle(c, "records of adapters", without(t.adapters, t.deviations), 361);
+  check_oracle(c, "records of adapters", without(t.adapters, t.deviations), 362);
   check_oracle(c, "records of optimizers", without(t.optimizers, t.deviations), 283);
   check_oracle(c, "activations in host memory", without(t.offloaded, t.deviations), 246, kOffloaded);
   check_oracle(c, "packed bases", without(t.quantised, t.deviations), 111, kDense);
