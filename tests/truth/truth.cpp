@@ -288,8 +288,8 @@ int run(int argc, char** argv) {
   check_oracle(c, "public records", without(t.open, t.deviations), 259, kDense);
   check_oracle(c, "extra records", without(t.extra, t.deviations), 597, kDense);
   check_oracle(c, "records of pairs", without(t.pairs, t.deviations), 1162, kDense);
-  check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 3181);
-  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 3135, kMulti);
+  check_oracle(c, "records of further kinds", without(t.beyond, t.deviations), 3183);
+  check_oracle(c, "records of many GPUs", without(t.multi, t.deviations), 3146, kMulti);
   check_oracle(c, "records of loops", without(t.loops, t.deviations), 901, kLoops);
   check_oracle(c, "records of adapters", without(t.adapters, t.deviations), 362);
   check_oracle(c, "records of optimizers", without(t.optimizers, t.deviations), 285);
