@@ -235,6 +235,19 @@ Tensor resnet(Net& net, Tensor hidden) {
   return divided(net, std::move(h));  // / output_scale_factor
 }
 
+// UNetMidBlock2DCrossAttn.forward calls resnets[0] ahead of the loop that checkpoints.
+Tensor middle_resnet(Net& block, Tensor hidden) {
+  const Count index = block.layer_index;
+  if (index == 0 || block.evaluates || !checkpointed(block.job, index)) return resnet(block, std::move(hidden));
+  const bool on_host = block.job.checkpointing == Checkpointing::kOffload;
+  const auto call = [&block, index](Tensor x) {
+    block.layer_index = index;
+    return resnet(block, std::move(x));
+  };
+  return block.tape.checkpoint(call, std::move(hidden), false,
+                               on_host ? CheckpointInput::kOnHost : CheckpointInput::kKept);
+}
+
 /// What an attention calls its modules.
 struct AttentionNames {
   const char *q, *k, *v, *out;
@@ -439,8 +452,11 @@ Tensor forward(Net& net) {
   }
   {
     Net& block = block_of(blocks);
-    hidden =
-        block.layers({names_of(block).resnets, 2, resnet, true, Phase::kForward, behind_middle}, std::move(hidden));
+    // sd-scripts 48d368f original_unet.py UNetMidBlock2DCrossAttn.forward: its loop has all of them.
+    const bool by_loop = runs_sd_scripts(net.job);
+    hidden = block.layers(
+        {names_of(block).resnets, 2, by_loop ? resnet : middle_resnet, by_loop, Phase::kForward, behind_middle},
+        std::move(hidden));
   }
   Net* before = nullptr;
   for (std::size_t i = 0; i < blocks; ++i) {

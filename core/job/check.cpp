@@ -1120,6 +1120,9 @@ void check_model(const Architecture& a, const TrainingJob& job, Issues& issues) 
   if (job.neftune_noise_alpha > 0.0 && !a.facts.input_embeddings) {
     add(issues, "INVALID_VALUE", Severity::kError, "/neftune_noise_alpha",
         "NEFTune asks the model for its input embeddings, and this class has none: NotImplementedError. Use 0.", "0");
+  } else if (job.neftune_noise_alpha > 0.0 && !a.facts.hooks_embeddings && a.num_decoder_layers == 0) {
+    add(issues, "INVALID_VALUE", Severity::kError, "/neftune_noise_alpha",
+        "What embeds returns a tuple in this class, and NEFTune's hook, which asks for its size, fails. Use 0.", "0");
   }
   // peft 0.18 utils/other.py _prepare_prompt_learning_config: configs of Mamba and RWKV name no heads, others
   // `attention_heads` or `n_heads`.

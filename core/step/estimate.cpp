@@ -100,8 +100,16 @@ void note_unreached(const TrainingJob& job, const Simulation& s, Issues& issues)
 }
 
 // A trace lacks what code casts that asks whether autocast is on (Nemotron's _cast_if_autocast_enabled).
-void refuse_mixed_norm(const Architecture& architecture, const Simulation& s, Issues& issues) {
+void refuse_mixed_norm(const Architecture& architecture, const TrainingJob& job, const Simulation& s, Issues& issues) {
   if (!s.has_mixed_norm || architecture.trace != nullptr) return;
+  if (job.has_adapter() && job.adapter.kind == AdapterKind::kBoft) {
+    issues.push_back({"INVALID_COMBINATION", Severity::kError, "/adapter/kind",
+                      "Before PEFT 0.20 BOFT puts a cast in the place of a bias whose dtype is not its input's, and "
+                      "torch raises a TypeError (\"cannot assign as parameter\"). Go without autocast, or name modules "
+                      "without biases.",
+                      ""});
+    return;
+  }
   issues.push_back({"INVALID_VALUE", Severity::kError, "/precision",
                     "A LayerNorm's weight and its input are of two dtypes, which torch's kernel refuses without "
                     "autocast (\"expected scalar type\").",
@@ -120,6 +128,20 @@ void refuse_odd_shapes(const TrainingJob& job, const Simulation& s, Issues& issu
                     "tensor and numbers (" +
                         std::string{found->module} + "). Freeze them, or take \"lomo\".",
                     "lomo"});
+}
+
+// transformers 5.12 integrations/eetq.py EetqLinearMMFunction.backward makes the input's gradient alone, and returns a
+// name that is not bound where only the bias asks for one: in the first layers, whose input has nothing trained before.
+void refuse_biases_of_eetq(const TrainingJob& job, const Simulation& s, Issues& issues) {
+  const bool asks_for_inputs = job.checkpointing != Checkpointing::kNone || !job.adapter.modules_to_save.empty();
+  if (job.method != Method::kQlora || job.quantization.quant_type != QuantType::kEetq || asks_for_inputs) return;
+  const std::vector<Parameter>& all = s.tape->parameters();
+  const auto is_one = [](const Parameter& p) { return p.instance >= 0 && p.leaf == std::string_view("bias"); };
+  if (job.adapter.bias != TrainedBiases::kAll || std::none_of(all.begin(), all.end(), is_one)) return;
+  issues.push_back({"INVALID_COMBINATION", Severity::kError, "/adapter/bias",
+                    "EETQ's layers fail in backward where a bias is trained and nothing before it (UnboundLocalError). "
+                    "Use \"none\", or gradient checkpointing.",
+                    "none"});
 }
 
 // Weights that a class keeps in fp32 beside 16-bit ones (A_log, a router's).
@@ -318,10 +340,11 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
   note_idle_float8(job, s, e.issues);
   note_unreached(job, s, e.issues);
   refuse_too_short(job, s, e.issues);
-  refuse_mixed_norm(architecture, s, e.issues);
+  refuse_mixed_norm(architecture, job, s, e.issues);
   refuse_leaking_experts(s, e.issues);
   refuse_mixed_units(s, e.issues);
   refuse_odd_shapes(job, s, e.issues);
+  refuse_biases_of_eetq(job, s, e.issues);
   refuse_small_buffers(job, s, e.issues);
   e.host.expected = s.on_host.bytes;
   e.host.high = s.on_host.bytes + s.on_host.rounding;

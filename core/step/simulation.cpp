@@ -103,6 +103,20 @@ void record_micro_step(Net& net, const Program& program, bool is_last) {
 
 namespace {
 
+// torch 2.14 _fsdp_state.py FSDPState._pre_forward, _runtime_utils.py _root_pre_forward: what mixed precision makes of
+// fp32 pictures is an argument of the call, and goes with it where no weight's gradient wants it.
+void let_copies_go(Net& net) {
+  const DataParallel& how = net.job.data_parallel;
+  if (!how.is_sharded() || !is_fsdp(how.sharding) || net.job.preference != Preference::kNone) return;
+  for (Tensor* copy : {&net.input_ids, &net.pixel_values}) {
+    const auto is_given = [copy](const Tensor& wide) {
+      return wide.dtype() == Dtype::kFp32 && wide.shape().same_sizes(copy->shape());
+    };
+    if (!copy->defined() || !is_half(copy->dtype())) continue;
+    if (std::any_of(net.more_inputs.begin(), net.more_inputs.end(), is_given)) copy->reset();
+  }
+}
+
 void run_micro_step(Net& net, const Program& program, bool is_last, const Placements& placements) {
   Tape& t = net.tape;
   const TrainingJob& job = net.job;
@@ -117,6 +131,7 @@ void run_micro_step(Net& net, const Program& program, bool is_last, const Placem
   }
   t.set_offloading(job.offload.activations);
   Outputs outputs = call_model(net, program);
+  let_copies_go(net);
   if (placement != nullptr) placement->join(outputs.rest);
   if (job.preference != Preference::kNone && !job.is_megatron()) {
     outputs.loss = preference_loss(net, program, std::move(outputs.rest.front()), placements);

@@ -220,6 +220,31 @@ TEST_CASE("no noise is added to embeddings that a class has not") {
   const char* const noise = R"("neftune_noise_alpha": 5.0, "sequence_length": 0)";
   CHECK(says(ask(job("facebook/wav2vec2-base", noise)), "INVALID_VALUE", "/neftune_noise_alpha"));
   CHECK(ask(job("google/vit-base-patch16-224", noise)).estimate);
+  // Swinv2PatchEmbeddings.forward returns a tuple: AttributeError ('tuple' object has no attribute 'size').
+  CHECK(says(ask(job("microsoft/swinv2-tiny-patch4-window8-256", noise)), "INVALID_VALUE", "/neftune_noise_alpha"));
+}
+
+// peft 0.18 tuners/boft/layer.py: TypeError (cannot assign as parameter 'bias'); 0.20 turns the input.
+TEST_CASE("BOFT casts no bias in its place") {
+  const auto turned = [](const char* model, const char* peft) {
+    return ask(job(model, std::string{R"("method": "boft", "adapter": {"target_modules": ["q_proj", "v_proj"]}, )"} +
+                              R"("framework": {"peft": ")" + peft + "\"}"));
+  };
+  CHECK(says(turned("facebook/opt-1.3b", "0.18"), "INVALID_COMBINATION", "/adapter/kind"));
+  CHECK(turned("facebook/opt-1.3b", "0.20").estimate);
+  CHECK(turned("llama-3.2-1b", "0.18").estimate);
+}
+
+// transformers 5.12 integrations/eetq.py: UnboundLocalError (grad_input).
+TEST_CASE("EETQ's first layers have no gradient for a bias alone") {
+  const auto biased = [](const char* rest) {
+    return ask(R"({"schema": 1, "precision": "pure_fp16", "micro_batch_size": 1, "sequence_length": 512, )"
+               R"("model": "Qwen/Qwen2.5-0.5B", "method": "qlora", "quantization": {"bits": 8, "quant_type": "eetq"}, )"
+               R"("framework": {"version": "4.57"}, "adapter": {"target_modules": ["q_proj"], "bias": "all"}, )" +
+               std::string{rest} + "}");
+  };
+  CHECK(says(biased(R"("gradient_checkpointing": "none")"), "INVALID_COMBINATION", "/adapter/bias"));
+  CHECK(biased(R"("gradient_checkpointing": "full")").estimate);
 }
 
 // trl 1.9 trainer/dpo_trainer.py: accelerate's prepare_model.

@@ -91,6 +91,12 @@ bool sums_rows(const Shape& of, const Shape& to) {
   return true;
 }
 
+// The rows of a transposed matrix lie as columns: [n, m] of strides (1, n) to [n, 1].
+bool sums_turned_rows(const Shape& of, const Shape& to) {
+  const bool matrices = of.rank == 2 && to.rank == 2 && of.size(1) > 1;
+  return matrices && of.strides[0] == 1 && of.strides[1] == of.size(0) && to.size(0) == of.size(0) && to.size(1) == 1;
+}
+
 Tensor copy_of(const Tensor& x, const Shape& shape, Dtype dtype, const char* op, BackwardFn backward) {
   Node* n = x.tape().record(op, backward, {&x});
   Tensor out = x.tape().allocate(shape, dtype, op);
@@ -193,7 +199,8 @@ Tensor sum_to(Tensor x_in, const Shape& shape) {
   if (s.numel() == x.numel()) return view(x, s);
   Tape& t = x.tape();
   Tensor sum = t.allocate(s, x.dtype(), "sum");
-  if (x.shape().is_contiguous() && sums_rows(x.shape(), s)) partial_sums(t, x.numel() / s.numel(), s);
+  const bool as_columns = x.shape().is_contiguous() ? sums_rows(x.shape(), s) : sums_turned_rows(x.shape(), s);
+  if (as_columns) partial_sums(t, x.numel() / s.numel(), s);
   return sum;
 }
 

@@ -41,7 +41,11 @@ def bitsandbytes():
     bnb.nn.Linear4bit, bnb.nn.Linear8bitLt = quantised.FakeLinear4bit, quantised.FakeLinear8bit
     bnb.nn.Params4bit = bnb.nn.Int8Params = nn.Parameter
     bnb.functional = types.ModuleType("bitsandbytes.functional")
-    sys.modules.update({"bitsandbytes": bnb, "bitsandbytes.nn": bnb.nn, "bitsandbytes.functional": bnb.functional})
+    bnb.optim = types.ModuleType("bitsandbytes.optim")                     # galore_torch and apollo_torch import it, whichever is used
+    bnb.optim.optimizer = types.ModuleType("bitsandbytes.optim.optimizer")
+    bnb.optim.optimizer.Optimizer2State = object
+    sys.modules.update({"bitsandbytes": bnb, **{f"bitsandbytes.{name}": part for name, part in
+                                                (("nn", bnb.nn), ("functional", bnb.functional), ("optim", bnb.optim), ("optim.optimizer", bnb.optim.optimizer))}})
 
 
 def dress(model):
