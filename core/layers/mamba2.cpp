@@ -182,8 +182,9 @@ Tensor torch_scan(Net& net, const char* module, ScanInputs s, Locals& l) {
   const Tensor d = net.parameter(module, "D", Shape{z.heads});
   Tensor padded = pad(s.x, 1, z.extra);
   const Tensor residual = mul(unsqueeze(d, -1), std::move(padded));
-  s.x = mul(s.x, to(unsqueeze(s.dt, -1), Dtype::kFp32));
-  s.a = mul(s.a, to(s.dt, Dtype::kFp32));
+  const auto step = [&](Tensor dt) { return scans_by_products(net) ? to(std::move(dt), Dtype::kFp32) : dt; };
+  s.x = mul(s.x, step(unsqueeze(s.dt, -1)));
+  s.a = mul(s.a, step(s.dt));
   Tensor x = pad(s.x, 1, z.extra), a = pad(s.a, 1, z.extra), b = pad(s.b, 1, z.extra), c = pad(s.c, 1, z.extra);
   s.x = view(std::move(x), Shape{z.outer, z.size, z.heads, z.width});
   s.a = permute(view(std::move(a), Shape{net.B, z.chunks, z.size, z.heads}), {0, 3, 1, 2});
