@@ -1,7 +1,8 @@
 #include "core/exchange/notebook_files.hpp"
 
 #include <algorithm>
-#include <set>
+#include <string>
+#include <vector>
 
 #include "core/exchange/args.hpp"
 #include "core/exchange/fields.hpp"
@@ -24,7 +25,7 @@ std::string_view trimmed(std::string_view text) {
 }
 
 /// `name = "text"` or `name = 3` of Python as the shell would have it; empty for any other line.
-std::string assignment(std::string_view line, std::set<std::string, std::less<>>& names) {
+std::string assignment(std::string_view line, std::vector<std::string>& names) {
   const std::size_t equals = line.find('=');
   if (equals == std::string_view::npos) return {};
   const std::string_view name = trimmed(line.substr(0, equals));
@@ -39,17 +40,17 @@ std::string assignment(std::string_view line, std::set<std::string, std::less<>>
     value = value.substr(0, value.find_first_not_of("0123456789.e-"));
     if (value.empty() || value[0] < '0' || value[0] > '9') return {};
   }
-  names.emplace(name);
+  names.emplace_back(name);
   return std::string{name} + "=" + std::string{value};
 }
 
 /// IPython puts variables of Python into a command by `{name}` as by `$name`.
-std::string interpolated(std::string_view line, const std::set<std::string, std::less<>>& names) {
+std::string interpolated(std::string_view line, const std::vector<std::string>& names) {
   std::string text;
   for (std::size_t at = 0; at < line.size(); ++at) {
     const std::size_t close = line[at] == '{' ? line.find('}', at) : std::string_view::npos;
     if (close != std::string_view::npos && (at == 0 || line[at - 1] != '$') &&
-        names.find(line.substr(at + 1, close - at - 1)) != names.end())
+        std::find(names.begin(), names.end(), line.substr(at + 1, close - at - 1)) != names.end())
       text += '$';
     text += line[at];
   }
@@ -59,7 +60,7 @@ std::string interpolated(std::string_view line, const std::set<std::string, std:
 struct Commands {
   std::string text;
   std::vector<NotebookFiles::Place> lines;
-  std::set<std::string, std::less<>> names;  ///< variables of Python
+  std::vector<std::string> names;  ///< variables of Python
   bool any = false;
 
   void add(std::string line, int cell, int number) {

@@ -1,6 +1,5 @@
 // What lies beside the weights: safetensors headers, the index of a sharded checkpoint, GGUF headers.
 #include <algorithm>
-#include <set>
 
 #include "core/exchange/fields.hpp"
 #include "core/exchange/model_files/gguf.hpp"
@@ -75,6 +74,11 @@ Value header_of(std::string_view format, const ModelHeader& header) {
                  {"metadata", header.metadata}});
 }
 
+void leave_each_once(std::vector<std::string>& names) {
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+}
+
 /// "self_attn.q_proj" of "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight": its last part.
 std::string_view adapted_module(std::string_view name) {
   name = name.substr(0, name.find(".lora_A"));
@@ -83,14 +87,15 @@ std::string_view adapted_module(std::string_view name) {
 
 /// Adapters tell their rank and modules (peft 0.18.0 utils/save_and_load.py: get_peft_model_state_dict).
 void read_adapter(const ModelHeader& header, const Source& source, Reading& reading) {
-  std::set<std::string> modules;
+  std::vector<std::string> modules;
   Count rank = 0;
   for (const FileTensor& tensor : header.tensors) {
     if (tensor.name.find(".lora_A") == std::string::npos || tensor.shape.empty()) continue;
     rank = std::max(rank, tensor.shape[0]);
-    modules.insert(std::string{adapted_module(tensor.name)});
+    modules.emplace_back(adapted_module(tensor.name));
   }
   if (rank == 0) return;
+  leave_each_once(modules);
   std::vector<Value> targets;
   for (const std::string& module : modules) targets.push_back(of(module));
   state(reading, "method", of("lora"), {head_of(source)});
@@ -151,8 +156,9 @@ int recognise_index(const Look& look) {
 }
 
 Count shards_of(const Node& map) {
-  std::set<std::string_view> shards;
-  for (const Node& shard : map.items) shards.insert(shard.text);
+  std::vector<std::string> shards;
+  for (const Node& shard : map.items) shards.push_back(shard.text);
+  leave_each_once(shards);
   return static_cast<Count>(shards.size());
 }
 

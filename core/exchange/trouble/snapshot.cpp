@@ -1,6 +1,7 @@
 #include "core/exchange/trouble/snapshot.hpp"
 
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 #include <utility>
 
@@ -69,7 +70,7 @@ std::string site_of(const Pickle& pickle, const Item& entry) {
 }
 
 std::vector<MemorySnapshot::Site> sites_of(const Pickle& pickle, const Replay& replay) {
-  std::unordered_map<std::string, Bytes> by_site;
+  std::map<std::string, Bytes> by_site;
   for (const auto& [address, live] : replay.live) by_site[site_of(pickle, *live.entry)] += live.bytes;
   std::vector<MemorySnapshot::Site> sites;
   for (const auto& [name, bytes] : by_site) sites.push_back({name, bytes});
