@@ -23,6 +23,7 @@ SETS = {
     "records-extra.jsonl": "more oracle records: other families and options",
     "records-pairs.jsonl": "every pair of option values, and options drawn at random",
     "records-beyond.jsonl": "further kinds: experts, vision-language, encoder-decoders, speech and others",
+    "records-later.jsonl": "what transformers 5.13 to 5.24 does otherwise",
     "records-megatron.jsonl": "Megatron-Core's own model and schedules",
     "records-unsloth.jsonl": "LoRA by Unsloth's own code",
     "records-multi.jsonl": "several GPUs: DDP, FSDP, ZeRO, tensor parallelism, pipelines",

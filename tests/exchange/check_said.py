@@ -254,7 +254,7 @@ JOBS = [
     ("dependencies in the script's head", pinned("# /// script\n# dependencies = [\n#   'transformers>=4.40,<4.46',\n# ]\n# ///\n"),
      {"framework.version": "4.45"}, [], None),
     ("the newest release is let in", pinned("# /// script\n# dependencies = ['transformers>=5.2']\n# ///\n"),
-     {"precision": "bf16", "framework.version": "5.12"}, [], None),
+     {"precision": "bf16", "framework.version": "5.24"}, [], None),
     ("a release with a dtype", pinned("import os\nos.system('pip install transformers<5')\n", ", torch_dtype=torch.float32"),
      {"precision": "amp_bf16", "framework.version": "4.57"}, [], None),
     ("requirements beside a script", {**pinned(""), "requirements.txt": "torch==2.9\n# transformers==4.1\ntransformers[torch]==5.1.0 ; python_version > '3.9'\n"},
