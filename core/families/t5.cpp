@@ -51,7 +51,10 @@ void read_dimensions(ConfigFields& fields, Architecture& architecture, std::stri
   fields.accept({"is_gated_act", "n_positions"});
 }
 
-// The decoder differs in its depth alone. Of T5 and mT5 the first layer of each has the table of positions.
+// The decoder differs in its depth alone. Of T5 and mT5 the first layer of each has the table of positions. Backward
+// comes to the last layer first: the gradient of the shared bias that it makes is no sum yet, which the next layer
+// allocates and all others add to in place. So the last is a kind of its own, and the one beside it none that stands
+// for the others.
 void add_decoder(Architecture& architecture, bool shares_positions) {
   Architecture decoder = architecture;
   decoder.num_layers = architecture.num_decoder_layers;
@@ -61,7 +64,9 @@ void add_decoder(Architecture& architecture, bool shares_positions) {
   Architecture& part = architecture.parts.front();
   part.layer_kinds.assign(static_cast<std::size_t>(part.num_layers), 0);
   for (Architecture* stack : {&architecture, &part}) {
-    if (!stack->layer_kinds.empty()) stack->layer_kinds.front() = 1;
+    if (stack->layer_kinds.empty()) continue;
+    stack->layer_kinds.back() = 2;
+    stack->layer_kinds.front() = 1;
   }
 }
 

@@ -24,7 +24,7 @@ SIZES = [(1, 512), (3, 384)]
 rows = [json.loads(line) for line in open(pathlib.Path(__file__).parent / "traces.jsonl", encoding="utf-8")]
 asked = [(row["id"], {"micro_batch_size": batch, "sequence_length": length, **job}, row[which])
          for row in rows for job in JOBS for batch, length in SIZES for which in ("config", "trace")]
-lines = "".join(json.dumps({"schema": 1, "optimizer": "adamw_torch_fused", **job, "config": config}) + "\n" for _, job, config in asked)
+lines = "".join(json.dumps({"schema": 1, "optimizer": "adamw_torch_fused", "framework": {"version": "5.12"}, **job, "config": config}) + "\n" for _, job, config in asked)
 replies = subprocess.run(sys.argv[1:3], input=lines, capture_output=True, text=True, check=True).stdout.splitlines()
 answers = [json.loads(reply) for reply in replies]
 

@@ -1,5 +1,6 @@
 // Of each run of equal layers the tape has one, and the replay repeats it: what one repetition lets go another one has
 // allocated, whoever gathers and keeps weights.
+#include <map>
 #include <set>
 #include <string>
 
@@ -11,6 +12,8 @@ namespace tidemark {
 namespace {
 
 constexpr const char* kStrategies[] = {
+    R"("gradient_checkpointing": "none")",
+    R"("gradient_checkpointing": "full")",
     R"("parallelism": {"data": 8, "fsdp": "fsdp2"})",
     R"("parallelism": {"data": 64, "fsdp": "fsdp2"}, "gradient_checkpointing": "full")",
     R"("parallelism": {"data": 8, "fsdp": "fsdp2"}, "method": "lora", "gradient_checkpointing": "full")",
@@ -25,12 +28,15 @@ constexpr const char* kStrategies[] = {
     R"("evaluation": {"micro_batch_size": 8}, "gradient_accumulation_steps": 2)",
 };
 
-/// One checkpoint of each model type.
+/// Of each family the checkpoint with the most parameters, whose layers are the most as well.
 std::set<std::string> models() {
-  std::set<std::string> types, ids;
+  std::map<std::string, const ModelEntry*> largest;
   for (const ModelEntry& model : engine().catalog().models()) {
-    if (types.insert(model.family).second) ids.insert(model.id);
+    const ModelEntry*& known = largest[std::string{model.family}];
+    if (known == nullptr || model.parameters() > known->parameters()) known = &model;
   }
+  std::set<std::string> ids;
+  for (const auto& [family, model] : largest) ids.emplace(model->id);
   return ids;
 }
 
