@@ -121,7 +121,9 @@ bool is_causal(std::string_view name, const Value& config) {
 exchange::ExportJob job_of(const Value& asked, bool& causal) {
   const Value& config = at(asked, "config");
   Issues issues;
-  tidemark::Request request = tidemark::read_request(exchange::without_sharding(at(asked, "request")), issues);
+  Value whole = at(asked, "request");
+  for (const Value::Member& one : at(asked, "assumed").members) tidemark::set(whole, one.key, one.value);
+  tidemark::Request request = tidemark::read_request(exchange::without_sharding(whole), issues);
   std::string name = class_of(config, request, {});
   if (const Value& own = at(config, "architectures"); name.empty() && !own.items.empty()) name = own.items[0].string;
   settle_quantization(config, request.job, issues);

@@ -43,7 +43,10 @@ export async function createReaderFrom(wasmBytes) {
       send(JSON.stringify(estimate));
       return take(wasm.compare());
     },
-    /** {request, config and model of the catalog, format} as {file, text, lacks}; null where that format has no such job. */
+    /**
+     * {request, config and model of the catalog, format, assumed} as {file, text, lacks}; null where that format has no such job. It knows no
+     * model's program: `assumed` is what an answer took by that where the request says nothing (its notes ASSUMED_DEFAULT: {sequence_length}).
+     */
     exported(asked) {
       send(JSON.stringify(asked));
       return take(wasm.exported());

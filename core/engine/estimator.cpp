@@ -493,10 +493,10 @@ void suit_positions(const Architecture& architecture, const LeftOpen& open, Trai
   const Count learned = job.has_adapter() && job.adapter.learns_prompt() ? job.adapter.num_virtual_tokens : 0;
   if (!open.sequence_length || positions <= learned || job.sequence_length + learned <= positions) return;
   job.sequence_length = positions - learned;
+  const std::string taken = std::to_string(job.sequence_length);
   issues.push_back({"ASSUMED_DEFAULT", Severity::kNote, "/sequence_length",
-                    "Sequences are taken to have " + std::to_string(job.sequence_length) +
-                        " tokens, where the model's table of positions ends.",
-                    ""});
+                    "Sequences are taken to have " + taken + " tokens, where the model's table of positions ends.",
+                    taken});
 }
 
 /// Pictures are of the model's own size where the request does not say of which. A short sequence holds smaller ones of

@@ -145,7 +145,10 @@ Tensor by_products(Net& net, const Sizes& z, const ScanInputs& s, const Tensor& 
 
   l.decay_states = exp(sub(narrow(sums, -1, z.size.n() - 1, one), sums));
   l.b_decay = mul(s.b, view(l.decay_states, Shape{z.outer, z.size, z.heads, one}));
-  l.states = matmul(contiguous(permute(l.b_decay, {0, 2, 3, 1})), heads_before_tokens(s.x));
+  {
+    Tensor columns = heads_before_tokens(s.x), rows = contiguous(permute(l.b_decay, {0, 2, 3, 1}));
+    l.states = matmul(std::move(rows), std::move(columns));
+  }
   l.previous = zeros(net.tape, Shape{net.B, one, z.heads, flat}, Dtype::kFp32, "zeros_like");
   l.states = view(std::move(l.states), Shape{net.B, z.chunks, z.heads, flat});
   l.states = cat({&l.previous, &l.states}, 1);

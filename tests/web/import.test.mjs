@@ -68,10 +68,10 @@ test("a file that another one named belongs to it; a card of a message does not 
     bytes: "deepspeed train.py --model_name_or_path Qwen/Qwen2.5-7B --deepspeed conf/zero2.json",
   };
   const first = await importer.take([launch], "x");
-  assert.deepEqual(first.wanted, ["zero2.json"]);
+  assert.deepEqual(first.wanted, ["zero2.json", "train.py"]);
   const second = await importer.take([{ name: "zero2.json", bytes: '{"zero_optimization": {"stage": 2}}' }], "y");
   assert.equal(second.document.files.length, 2);
-  assert.deepEqual(second.wanted, []);
+  assert.deepEqual(second.wanted, ["train.py"]);
   const oom =
     "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.15 GiB of which 1.00 GiB is free.";
   const { taken } = await importer.take([{ name: "-", bytes: oom }], "z");

@@ -11,7 +11,7 @@ function createArea() {
   return h("textarea", { ...attributes, "data-testid": "export-text" });
 }
 
-/** shown() → {values, model} of the job that is shown, or null; importer as importer.js has it; copyOut(text, kind) copies. */
+/** shown() → {values, model, assumed} of the job that is shown, or null; importer as importer.js has it; copyOut(text, kind) copies. */
 export function createExport({ importer, shown, copyOut }) {
   const area = createArea();
   const choice = { class: "field", "aria-label": t("export.format"), onchange: write, "data-testid": "export-format" };
@@ -80,8 +80,8 @@ function createOffer(select, own) {
   };
 }
 
-async function writtenAs(format, { values, model }, importer) {
-  if (format !== "patch") return importer.write(format, values, model);
+async function writtenAs(format, { values, model, assumed }, importer) {
+  if (format !== "patch") return importer.write(format, values, model, assumed);
   const written = await importer.own.patch(values);
   return written?.text ? written : null;
 }

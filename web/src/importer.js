@@ -19,7 +19,7 @@ export async function sourceOf(file) {
 
 /**
  * reader.ask(kind, request) as engine.js has it; questions.trial(values) asks the engine. Returns {take(sources), beside(estimate), formats(),
- * write(format, values, model), own: as ownFile.js has it}.
+ * write(format, values, model, assumed), own: as ownFile.js has it}.
  */
 export function createImporter({ reader, questions, schema, store }) {
   let last = { sources: [], wanted: [], logs: false };
@@ -74,7 +74,8 @@ export function createImporter({ reader, questions, schema, store }) {
     /** What the logs that were read last say beside an estimate; null without logs. */
     beside: async (estimate) => (last.logs && estimate ? reader.ask("compare", { compare: estimate }) : null),
     formats: () => reader.ask("read", { formats: true }),
-    write: (format, values, model) => reader.ask("export", { write: format, request: schema.toRequest(values), model }),
+    write: (format, values, model, assumed) =>
+      reader.ask("export", { write: format, request: schema.toRequest(values), model, assumed }),
   };
 }
 

@@ -36,8 +36,8 @@ async function start({ packed }) {
     if (request.compare) return reader.compare(request.compare);
     if (request.formats) return reader.formats();
     if (request.patch) return reader.patched(request.patch, request.changes);
-    const { write: format, request: asked, model } = request;
-    return reader.exported({ format, request: asked, model, config: asked.config ?? configOf(model) });
+    const { write: format, request: asked, model, assumed } = request;
+    return reader.exported({ format, request: asked, assumed, model, config: asked.config ?? configOf(model) });
   };
 }
 

@@ -234,7 +234,9 @@ function textsOf(shown, store, schema) {
     command: () => commandOf(get().values, schema),
     job: () => {
       const { state, answer } = shown();
-      return answer?.estimate ? { values: state.values, model: answer.estimate.model } : null;
+      return answer?.estimate
+        ? { values: state.values, model: answer.estimate.model, assumed: assumedIn(answer.issues) }
+        : null;
     },
     embed: () => {
       const { state, answer } = shown();
@@ -263,4 +265,10 @@ function mapOf(schema, values, fit, { allocated }) {
     batch: number("micro_batch_size"),
     sequence: number("sequence_length"),
   };
+}
+
+/** What the engine has put in the place of defaults, by the names of options: the reader, which knows no model, is told. */
+function assumedIn(issues = []) {
+  const assumed = issues.filter(({ code, suggestion }) => code === "ASSUMED_DEFAULT" && Number(suggestion) > 0);
+  return Object.fromEntries(assumed.map(({ path, suggestion }) => [path.slice(1), +suggestion]));
 }
