@@ -2,7 +2,7 @@
 // JavaScript of each. The bindings pass texts and views of memory: the converters of other types are left out, which the page would
 // carry otherwise. A binding that came to use one of them would be told of an unbound type as it loads.
 /* global LibraryManager, mergeInto */
-// emcc puts its name between "function" and the parameters: an arrow would have no place for it.
+// biome-ignore lint/complexity/useArrowFunction: emcc puts its name between "function" and the parameters; an arrow has no place for it.
 const nothing = function () {};
 const names = "bigint bool float integer std_wstring void".split(" ");
 const entries = names.flatMap((name) => [

@@ -102,7 +102,7 @@ function smaller(wasm) {
  */
 function unwrapped(source) {
   const [, base64] = source.match(/"data:application\/wasm;base64,([\w+/=]*)"/);
-  const [, classes] = source.match(/\n(const XZ_OK = [^]*)\n\}\)\(\);/);
+  const [, classes] = source.match(/\n(const XZ_OK = [\s\S]*)\n\}\)\(\);/);
   const behind = (byte) => ["", "}", "~"][Math.floor(byte / 90)];
   const bytes = Array.from(smaller(Buffer.from(base64, "base64")));
   const text = bytes.map((byte) => behind(byte) + String.fromCharCode(35 + (byte % 90))).join("");
