@@ -59,16 +59,12 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   }
 }
 
-void inputs(Net& net) {
-  text_inputs(net);
-  qwen_picture_inputs(net);
-}
-
 Tensor merge(Net& net, Tensor embeds) {
   return merge_qwen(net, std::move(embeds), kModel);
 }
 
-const Program kProgram = {.forward = forward_with_pictures<merge>, .lm_head = language_head, .inputs = inputs};
+const Program kProgram = {
+    .forward = forward_with_pictures<merge>, .lm_head = language_head, .inputs = qwen_text_and_pictures};
 
 }  // namespace
 

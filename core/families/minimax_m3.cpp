@@ -284,11 +284,6 @@ Tensor merge(Net& net, Tensor embeds) {
   return merge_features(net, std::move(embeds), features, kModel);
 }
 
-void inputs(Net& net) {
-  text_inputs(net);
-  qwen_picture_inputs(net);
-}
-
 // MiniMaxM3VLConfig, which takes whatever type its text_config names for its own.
 void read_config(ConfigFields& fields, Architecture& architecture) {
   ConfigFields text(required_object(fields, "text_config"), fields.path() + "/text_config", fields.issues());
@@ -310,8 +305,10 @@ constexpr ClassSuffix kClasses[] = {{"SparseForConditionalGeneration", Head::kCa
 
 }  // namespace
 
-const Program kMiniMaxM3VlProgram = {
-    .forward = forward_with_pictures<merge>, .lm_head = language_head, .inputs = inputs, .attention = kNoFlash};
+const Program kMiniMaxM3VlProgram = {.forward = forward_with_pictures<merge>,
+                                     .lm_head = language_head,
+                                     .inputs = qwen_text_and_pictures,
+                                     .attention = kNoFlash};
 
 const Family kRows[] = {
     {"minimax_m3_vl_text", "MiniMaxM3VL", "MiniMaxM3VLForCausalLM", kTextClasses, read_text, &kMiniMaxM3Program,

@@ -235,11 +235,6 @@ Tensor merge(Net& net, Tensor embeds) {
   return merge_features(net, std::move(embeds), features, kModel);
 }
 
-void inputs(Net& net) {
-  text_inputs(net);
-  qwen_picture_inputs(net);
-}
-
 // MuseGlimmerConfig
 void read_config(ConfigFields& fields, Architecture& architecture) {
   ConfigFields text(required_object(fields, "text_config"), fields.path() + "/text_config", fields.issues());
@@ -257,7 +252,8 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   architecture.parts.push_back(std::move(part));
 }
 
-const Program kProgram = {forward_with_pictures<merge>, language_head, kDecoderForwards, OwnLoss::kFp32, {}, inputs};
+const Program kProgram = {forward_with_pictures<merge>, language_head, kDecoderForwards, OwnLoss::kFp32, {},
+                          qwen_text_and_pictures};
 
 constexpr ClassFacts kFacts = {.pictures = PictureRule::kPixels};
 

@@ -177,9 +177,13 @@ void qwen_picture_inputs(Net& net) {
   integer_input(net, Shape{count, Dim(3)}, "image_grid_thw");
 }
 
-void qwen_inputs(Net& net) {
+void qwen_text_and_pictures(Net& net) {
   text_inputs(net);
   qwen_picture_inputs(net);
+}
+
+void qwen_inputs(Net& net) {
+  qwen_text_and_pictures(net);
   integer_input(net, Shape{net.B, net.S}, "mm_token_type_ids");
 }
 

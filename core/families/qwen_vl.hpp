@@ -13,8 +13,10 @@ void accept_rotation(ConfigFields& fields);
 /// `vision_config`: what all generations' towers say alike, and `read` for the rest.
 void read_qwen_tower(ConfigFields& fields, Architecture& architecture, void (*read)(ConfigFields&, Architecture&));
 
-/// Rows of flattened patches in fp32, grids, and which token is a picture's; the first two alone.
+/// The text, rows of flattened patches in fp32, grids, and which token is a picture's; without the last; rows and grids
+/// alone.
 void qwen_inputs(Net& net);
+void qwen_text_and_pictures(Net& net);
 void qwen_picture_inputs(Net& net);
 /// PatchEmbed.forward on the pictures of a tower whose part has a row per patch; `name`: of its convolution.
 Tensor qwen_patches(Net& tower, bool bias, const char* source, const char* name = "visual.patch_embed.proj");

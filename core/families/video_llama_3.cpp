@@ -42,8 +42,7 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
 }
 
 void inputs(Net& net) {
-  text_inputs(net);
-  qwen_picture_inputs(net);
+  qwen_text_and_pictures(net);
   integer_input(net, Shape{Dim(picture_count(net))}, "image_merge_sizes");
 }
 

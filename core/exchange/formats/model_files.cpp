@@ -4,6 +4,7 @@
 #include "core/exchange/fields.hpp"
 #include "core/exchange/model_files/gguf.hpp"
 #include "core/exchange/model_files/safetensors.hpp"
+#include "core/units/sorted.hpp"
 
 namespace tidemark::exchange {
 namespace {
@@ -74,11 +75,6 @@ Value header_of(std::string_view format, const ModelHeader& header) {
                  {"metadata", header.metadata}});
 }
 
-void leave_each_once(std::vector<std::string>& names) {
-  std::sort(names.begin(), names.end());
-  names.erase(std::unique(names.begin(), names.end()), names.end());
-}
-
 /// "self_attn.q_proj" of "base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight": its last part.
 std::string_view adapted_module(std::string_view name) {
   name = name.substr(0, name.find(".lora_A"));
@@ -95,9 +91,8 @@ void read_adapter(const ModelHeader& header, const Source& source, Reading& read
     modules.emplace_back(adapted_module(tensor.name));
   }
   if (rank == 0) return;
-  leave_each_once(modules);
   std::vector<Value> targets;
-  for (const std::string& module : modules) targets.push_back(of(module));
+  for (const std::string& module : ascending(std::move(modules))) targets.push_back(of(module));
   state(reading, "method", of("lora"), {head_of(source)});
   state(reading, "adapter.r", of(rank), {head_of(source)});
   state(reading, "adapter.target_modules", of(std::move(targets)), {head_of(source)});
@@ -158,8 +153,7 @@ int recognise_index(const Look& look) {
 Count shards_of(const Node& map) {
   std::vector<std::string> shards;
   for (const Node& shard : map.items) shards.push_back(shard.text);
-  leave_each_once(shards);
-  return static_cast<Count>(shards.size());
+  return static_cast<Count>(ascending(std::move(shards)).size());
 }
 
 /// total_size is in the file's own metadata; it may lack, or be of before a merge.
