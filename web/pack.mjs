@@ -30,12 +30,12 @@ function inCharacters(bytes) {
 }
 
 /**
- * Bytes by their names to text, in the container of .xz; web/src/unpack.js is the way back. WebAssembly is not aligned, hence lc and pb.
+ * Bytes by their names to text, in the container of .xz; web/src/unpack.js is the way back. Nothing in them is aligned, hence pb.
  * All are one stream, behind their names and lengths: what a later part has in common with those before it, it finds there (the engine
  * half of what the form says and most of the sentences that Chinese translates, the reader a sixth of itself in the engine).
  */
 export function pack(parts) {
-  const options = ["--stdout", "--format=xz", "--check=crc32", "--lzma2=preset=9e,lc=4,pb=0"];
+  const options = ["--stdout", "--format=xz", "--check=crc32", "--lzma2=preset=9e,lc=2,pb=0"];
   const bytes = Object.values(parts).map((part) => Buffer.from(part));
   const run = spawnSync("xz", options, { input: Buffer.concat(bytes), maxBuffer: 1 << 28 });
   if (run.status !== 0) throw new Error(`xz is needed to pack the page (Debian: xz-utils): ${run.error ?? run.stderr}`);

@@ -4,6 +4,7 @@
 import { createReaderFrom } from "tidemark:reader";
 import { rowsOf } from "./catalogColumns.js";
 import { textOf, unpackUpTo } from "./unpack.js";
+import { together } from "./wasmStreams.js";
 
 /** reply(message) is called for each message. Returns the function that takes one. */
 export function createReaderHost(reply) {
@@ -24,7 +25,7 @@ export function createReaderHost(reply) {
 
 async function start({ packed }) {
   const parts = await unpackUpTo(packed, "reader");
-  const reader = await createReaderFrom(parts.reader);
+  const reader = await createReaderFrom(together(parts.reader));
   let catalog = null;
   /** The config.json of a catalog's model. */
   function configOf(id) {
