@@ -208,6 +208,10 @@ export default [
     "Not modelled itself: {1}, answered by {2}. The figure is that one's, and its range is wide enough for what was published of such jobs.",
     "未单独建模：{1}，以 {2} 代答。数值是后者的，范围足以包含此类任务已发布的测量。",
   ],
+  ["what transformers after {1} does in {2}", "{1} 之后的 transformers 在 {2} 中的做法"],
+  ["{1}'s code", "{1} 的代码"],
+  ["{1}'s step and its own code of the model", "{1} 的训练步及其自有的模型代码"],
+  ["transformers' code in a loop of one's own", "自写循环中 transformers 的代码"],
   ["The date stands for release {1} as far as memory is concerned.", "就显存而言，该日期等同于版本 {1}。"],
   [
     "Releases up to {1} have been studied; this one is taken to behave the same.",
@@ -293,6 +297,8 @@ export default [
   ["The figures are those of each of the {1} GPUs: {2}.", "数值是 {1} 块 GPU 中每一块的：{2}。"],
   ["The figures are those of one of the {1} GPUs: {2}.", "数值是 {1} 块 GPU 中需求最多的一块的：{2}。"],
   ["The figures are those of the first of the {1} GPUs: {2}.", "数值是 {1} 块 GPU 中第一块的：{2}。"],
+  ["{1} of them divide every layer's matrices; {2}", "其中 {1} 块分担每层的矩阵；{2}"],
+  ["each has some of the layers, and of those that need most the figures are", "每块有一部分层，数值取需求最多者"],
   ["DistributedDataParallel keeps the whole model on every one", "DistributedDataParallel 在每块上都放整个模型"],
   ["they divide {1} among them", "它们分担{1}"],
   ["weights, gradients and optimizer states", "权重、梯度和优化器状态"],
@@ -1054,4 +1060,68 @@ export default [
     "ZeRO-1 and -2 give each GPU gradients of its own part: GPU {1} needs {2} more than the one that is answered, and the range ends there.",
     "ZeRO-1 和 -2 中每个 GPU 只保留自己那部分梯度：GPU {1} 比所答的 GPU 多需 {2}，区间以它为上限。",
   ],
+  // What the frozen requests were answered with beyond these.
+  ["method {1} with {2}", "method {1} 与 {2}"],
+  ["precision {1} with {2}", "precision {1} 与 {2}"],
+  ["optimizer {1} with {2}", "optimizer {1} 与 {2}"],
+  ["gradient_checkpointing {1} with {2}", "gradient_checkpointing {1} 与 {2}"],
+  ["loss {1} with {2}", "loss {1} 与 {2}"],
+  ["head {1} with {2}", "head {1} 与 {2}"],
+  ["and {1} more", "另有 {1} 项"],
+  ["Kernels and overheads are those of NVIDIA cards.", "内核和开销按 NVIDIA 显卡计。"],
+  [
+    "A class without a head returns no loss, and the Trainer raises a ValueError: the figure is that of a loss of its last hidden state.",
+    "没有头的类不返回损失，Trainer 会报 ValueError：数值按对最后隐藏状态求的损失计。",
+  ],
+  [
+    'Scores that are squashed (attn_logit_softcapping) run eagerly since transformers 5.21, where "sdpa" asked for by name raises a ValueError. flash_attention_2 makes no scores.',
+    '自 transformers 5.21 起，压缩的注意力分数（attn_logit_softcapping）以 eager 方式计算，指定 "sdpa" 会报 ValueError。flash_attention_2 不产生分数矩阵。',
+  ],
+  [
+    "The processor makes all pictures as large as this model's tower wants them: their size has no effect.",
+    "处理器把所有图片缩放到该模型视觉塔所需的大小：图片大小不起作用。",
+  ],
+  [
+    'Each picture is taken to be one tile of {1} pixels a side; the processor cuts larger ones into up to {2} and adds the whole. State "image_size".',
+    '每张图片假定为一块边长 {1} 像素的图块；处理器会把更大的图片切成最多 {2} 块，再加上整图。请给出 "image_size"。',
+  ],
+  [
+    "Cut cross-entropy asserts that hidden states and the head have 16 bits, and fails in backward beside fp32 weights, autocast or not.",
+    "Cut cross-entropy 要求隐藏状态和输出头为 16 位，无论是否用 autocast，在 fp32 权重旁反向都会失败。",
+  ],
+  [
+    "transformers names no layers of this class (_no_split_modules): fsdp_transformer_layer_cls_to_wrap is taken to name them. Without it FSDP makes one unit of the whole model, which each GPU holds from the first forward to the end of backward.",
+    "transformers 没有为这个类指定层（_no_split_modules）：假定 fsdp_transformer_layer_cls_to_wrap 指定了它们。否则 FSDP 把整个模型作为一个单元，每块 GPU 从第一次前向到反向结束都持有它。",
+  ],
+  [
+    "Parameters times bytes of the recipe, as if every parameter were trained; activations, logits and workspaces are missing: this is not the memory that the job needs.",
+    "参数量乘以该精度方案的字节数，如同训练全部参数；不含激活、logits 和工作区：这不是任务所需的显存。",
+  ],
+  [
+    "Parameters times bits, as if every parameter were quantised; the adapters with their gradients and states, activations, logits and workspaces are missing: this is not the memory that the job needs.",
+    "参数量乘以位数，如同量化全部参数；不含适配器及其梯度和状态、激活、logits 和工作区：这不是任务所需的显存。",
+  ],
+  [
+    "GRPOTrainer refuses this: the answers that are generated together ({1} of micro_batch_size times GPUs, {2} times) are no multiple of num_generations, {3}. The figures do not depend on it.",
+    "GRPOTrainer 会拒绝：一起生成的回答数（micro_batch_size 乘以 GPU 数为 {1}，共 {2} 次）不是 num_generations（{3}）的倍数。数值与此无关。",
+  ],
+  [
+    'On the host DeepSpeed asks for its own Adam, and raises an error for another optimizer unless its configuration says "zero_force_ds_cpu_optimizer": false.',
+    '在主机上 DeepSpeed 要求用它自己的 Adam，其他优化器会报错，除非其配置写明 "zero_force_ds_cpu_optimizer": false。',
+  ],
+  [
+    "BAdam trains a layer after the other; the answer is that of the first one's turn, the dearest. Its base is fused AdamW.",
+    "BAdam 逐层训练；答案是轮到第一层（占用最多）时的。其基础是融合的 AdamW。",
+  ],
+  ["A request is a JSON object.", "请求是一个 JSON 对象。"],
+  [
+    "Outputs of TRL's loss in chunks, held through backward, keep every chunk's softmax, which is not modelled. Set \"keep_outputs\" to false.",
+    'TRL 分块损失的输出若保留到反向，会留住每一块的 softmax，这未被建模。请把 "keep_outputs" 设为 false。',
+  ],
+  [
+    '"{1}" fits no module of this model that is adapted: no rank changes.',
+    '"{1}" 不对应该模型中任何加了适配器的模块：秩不变。',
+  ],
+  ['"{1}" fits no module of this model: it excludes none.', '"{1}" 不对应该模型的任何模块：没有排除任何模块。'],
+  ["dtype is stated, under {1}", "已给出 dtype，且 {1}"],
 ];
