@@ -99,8 +99,9 @@ void note_unreached(const TrainingJob& job, const Simulation& s, Issues& issues)
                     "true"});
 }
 
-// A trace lacks what code casts that asks whether autocast is on (Nemotron's _cast_if_autocast_enabled).
-void refuse_mixed_norm(const Architecture& architecture, const TrainingJob& job, const Simulation& s, Issues& issues) {
+// A norm whose weight has another dtype than its input, or BOFT's bias. A trace lacks what code casts that asks whether
+// autocast is on (Nemotron's _cast_if_autocast_enabled).
+void refuse_mixed_dtypes(const Architecture& architecture, const TrainingJob& job, const Simulation& s, Issues& issues) {
   if (!s.has_mixed_norm || architecture.trace != nullptr) return;
   if (job.has_adapter() && job.adapter.kind == AdapterKind::kBoft) {
     issues.push_back({"INVALID_COMBINATION", Severity::kError, "/adapter/kind",
@@ -340,7 +341,7 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
   note_idle_float8(job, s, e.issues);
   note_unreached(job, s, e.issues);
   refuse_too_short(job, s, e.issues);
-  refuse_mixed_norm(architecture, job, s, e.issues);
+  refuse_mixed_dtypes(architecture, job, s, e.issues);
   refuse_leaking_experts(s, e.issues);
   refuse_mixed_units(s, e.issues);
   refuse_odd_shapes(job, s, e.issues);
