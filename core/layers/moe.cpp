@@ -319,18 +319,26 @@ Tensor computed(Net& net, const ExpertForm& form, Tensor hidden, Tensor indices,
   return loop(net, form, std::move(hidden), std::move(indices), std::move(weights));
 }
 
-}  // namespace
-
 // All GPUs' experts together are the model's.
-Tensor run_experts(Net& net, const ExpertForm& form, Tensor hidden, Tensor indices, Tensor weights) {
+Tensor run_by(decltype(loop)& way, Net& net, const ExpertForm& form, Tensor hidden, Tensor indices, Tensor weights) {
   std::vector<Parameter>& parameters = net.tape.parameters();
   const std::size_t known = parameters.size();
-  Tensor out = computed(net, form, std::move(hidden), std::move(indices), std::move(weights));
+  Tensor out = way(net, form, std::move(hidden), std::move(indices), std::move(weights));
   net.experts_stay_unpacked |= net.packs_experts() && net.tape.recomputing() && net.tape.stopped();
   for (std::size_t i = known; i < parameters.size() && net.job.divides_experts_alone(); ++i) {
     parameters[i].whole = parameters[i].shape.numel() * net.job.expert;
   }
   return out;
+}
+
+}  // namespace
+
+Tensor run_experts(Net& net, const ExpertForm& form, Tensor hidden, Tensor indices, Tensor weights) {
+  return run_by(computed, net, form, std::move(hidden), std::move(indices), std::move(weights));
+}
+
+Tensor run_experts_in_turn(Net& net, const ExpertForm& form, Tensor hidden, Tensor indices, Tensor weights) {
+  return run_by(loop, net, form, std::move(hidden), std::move(indices), std::move(weights));
 }
 
 Routing softmax_routing(Net& net, const SoftmaxRouter& router, const Tensor& hidden) {
