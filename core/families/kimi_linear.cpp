@@ -310,10 +310,11 @@ Tensor delta_attention(Net& net, const Tensor& hidden) {
 
 Tensor expanded_keys(Net& net, const Tensor& plain, const Tensor& turned) {
   const Dim left = plain.dim(-1), right = turned.dim(-1);
+  const Shape part{net.B, net.A, net.S, right};
+  const Tensor shared = expand(turned, part);
   Tensor keys = net.tape.allocate(Shape{net.B, net.A, net.S, Dim(left.n() + right.n())}, plain.dtype(), "new_empty");
   keys = copy_into(std::move(keys), Shape{net.B, net.A, net.S, left}, plain);
-  return copy_into(std::move(keys), Shape{net.B, net.A, net.S, right},
-                   expand(turned, Shape{net.B, net.A, net.S, right}));
+  return copy_into(std::move(keys), part, shared);
 }
 
 namespace {

@@ -132,23 +132,6 @@ Tensor embed(Net& net) {
   return embeds;
 }
 
-// apply_rotary_pos_emb: the leading columns turn, and a cat joins the rest, be it nothing.
-void turn(Net& net, Tensor& q, Tensor& k) {
-  const bool local = net.is_sliding_layer(net.layer_index);
-  const Tensor cos = unsqueeze(local ? net.shared.local_cos : net.shared.cos, 1);
-  const Tensor sin = unsqueeze(local ? net.shared.local_sin : net.shared.sin, 1);
-  const Count columns = cos.size(-1), rest = net.hd.n() - columns;
-  const Tensor q_turned = rotate_by(narrow(q, -1, 0, Dim(columns)), cos, sin);
-  const Tensor k_turned = rotate_by(narrow(k, -1, 0, Dim(columns)), cos, sin);
-  const auto joined = [&](const Tensor& turned, const Tensor& whole) {
-    if (rest == 0) return cat({&turned}, -1);
-    const Tensor pass = narrow(whole, -1, columns, Dim(rest));
-    return cat({&turned, &pass}, -1);
-  };
-  q = joined(q_turned, q);
-  k = joined(k_turned, k);
-}
-
 Tensor self_attention(Net& net, Tensor hidden) {
   Scope in(net.tape, "self_attn", kAttention);
   const Tensor x = std::move(hidden);
@@ -160,7 +143,7 @@ Tensor self_attention(Net& net, Tensor hidden) {
   k = transpose(gemma_norm(net, "self_attn.k_norm", std::move(k)), 1, 2);
   const Tensor v = split_heads(net, net.linear("self_attn.v_proj", x, net.K, bias), net.Kv, net.hd);
   const Tensor gate = net.linear("self_attn.g_proj", x, heads);
-  turn(net, q, k);
+  turn_by_kind(net, q, k);
   AttentionOptions options;
   options.mask = layer_mask(net);
   options.dropout = net.arch.attention_dropout;
