@@ -450,21 +450,53 @@ Routing deepseek_v3_routing(Net& net, const Tensor& logits) {
   return best_of_groups(net, scores, choice);
 }
 
+namespace {
+
+constexpr const char* kBlock3 = "transformers 5.12 models/deepseek_v3/modeling_deepseek_v3.py: DeepseekV3MoE.forward";
+constexpr ExpertForm kForm3 = {
+    .source = "transformers 5.12 models/deepseek_v3/modeling_deepseek_v3.py: DeepseekV3NaiveMoe.forward"};
+
+Tensor wide_logits(Net& net, Tensor hidden) {
+  Scope in(net.tape, "mlp.gate", kBlock3);
+  Tensor weight = net.fp32_parameter("mlp.gate", "weight", Shape{Dim(net.arch.experts.count), net.H}, true);
+  Tensor wide = to(std::move(hidden), Dtype::kFp32);
+  return linear(std::move(wide), std::move(weight));
+}
+
 // DeepseekV3MoE.forward, or DeepseekV3MLP in the first layers.
-Tensor deepseek_v3_mlp(Net& net, Tensor hidden_in) {
-  constexpr const char* kBlock = "transformers 5.12 models/deepseek_v3/modeling_deepseek_v3.py: DeepseekV3MoE.forward";
-  constexpr ExpertForm kForm = {
-      .source = "transformers 5.12 models/deepseek_v3/modeling_deepseek_v3.py: DeepseekV3NaiveMoe.forward"};
+Tensor sigmoid_experts(Net& net, Tensor hidden_in, const ExpertForm& form, bool wide_router) {
   if (is_dense_layer(net)) return llama_mlp(net, std::move(hidden_in));
-  Scope in(net.tape, "mlp", kBlock);
+  Scope in(net.tape, "mlp", kBlock3);
   const Tensor hidden = std::move(hidden_in);
-  const Tensor logits = fp32_router(net, "mlp.gate", kBlock, as_tokens(net, hidden), false);
+  const Tensor logits = wide_router ? wide_logits(net, as_tokens(net, hidden))
+                                    : fp32_router(net, "mlp.gate", kBlock3, as_tokens(net, hidden), false);
   net.tape.buffer("mlp.gate.e_score_correction_bias", 4 * net.arch.experts.count);
   const Routing routing = deepseek_v3_routing(net, logits);
-  Tensor out = run_experts(net, kForm, as_tokens(net, hidden), routing.indices, routing.weights);
+  Tensor out = run_experts(net, form, as_tokens(net, hidden), routing.indices, routing.weights);
   out = as_sequences(net, std::move(out));
-  const Tensor shared = gated_mlp(net, kSharedExperts, kBlock, hidden, Dim(net.arch.experts.shared_width));
+  if (net.arch.experts.shared_width == 0) return out;
+  const Tensor shared = gated_mlp(net, kSharedExperts, kBlock3, hidden, Dim(net.arch.experts.shared_width));
   return add(std::move(out), shared);
+}
+
+}  // namespace
+
+Tensor deepseek_v3_mlp(Net& net, Tensor hidden) {
+  return sigmoid_experts(net, std::move(hidden), kForm3, false);
+}
+
+Tensor wide_router_mlp(Net& net, Tensor hidden) {
+  return sigmoid_experts(net, std::move(hidden), kForm3, true);
+}
+
+Tensor wide_router_mlp(Net& net, Tensor hidden, const ExpertForm& form) {
+  return sigmoid_experts(net, std::move(hidden), form, true);
+}
+
+void refuse_router_logits(ConfigFields& fields) {
+  if (!fields.flag({"output_router_logits"}, false)) return;
+  fields.error("INVALID_VALUE", "output_router_logits", "Routers whose logits are handed out are not modelled here.",
+               "false");
 }
 
 namespace {

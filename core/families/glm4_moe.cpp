@@ -1,5 +1,5 @@
-// GLM-4.5, Ling 2: attention with half of each head turning, then experts chosen as DeepSeek-V3 does. Solar Open: the
-// same experts behind Llama's attention.
+// GLM-4.5, Ling 2, Sarvam: attention with half of each head turning, then experts chosen as DeepSeek-V3 does. Solar
+// Open: the same experts behind Llama's attention.
 #include "core/families/family.hpp"
 #include "core/families/mixtures.hpp"
 #include "core/layers/rotations.hpp"
@@ -28,6 +28,25 @@ void read_glm4_moe_config(ConfigFields& fields, Architecture& architecture) {
   read_glm4_moe(fields, architecture, 131072, false);
   architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
   architecture.qk_norm = fields.flag({"use_qk_norm"}, false);
+}
+
+// transformers 5.24 models/sarvam_moe/configuration_sarvam_moe.py: SarvamMoEConfig, of GLM-4.5's classes.
+void read_sarvam_moe_config(ConfigFields& fields, Architecture& architecture) {
+  read_dimensions(fields, architecture, 131072);
+  read_kv_heads(fields, architecture, 4);
+  read_head_dim(fields, architecture, 64);
+  read_rotary_factor(fields, architecture, 1.0);
+  architecture.activation = read_activation(fields, {"hidden_act"}, "silu");
+  architecture.attention_bias = fields.flag({"attention_bias", "use_qkv_bias"}, false);
+  architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
+  architecture.qk_norm = fields.flag({"use_qk_norm"}, true);
+  read_routed_experts(fields, architecture, {128, 6, 1024}, 1);
+  read_dense_prefix(fields, architecture, 1);
+  read_expert_groups(fields, architecture, 1, 1);
+  architecture.experts.normalised = fields.flag({"norm_topk_prob"}, true);
+  refuse_router_logits(fields);
+  fields.accept({"num_mtp_layers"});
 }
 
 // inclusionAI/Ling-flash-2.0 configuration_bailing_moe_v2.py: BailingMoeV2Config, and NeMo AutoModel 0.7
@@ -113,6 +132,10 @@ Tensor glm4_moe_layer(Net& net, Tensor hidden) {
 
 namespace {
 
+Tensor sarvam_layer(Net& net, Tensor hidden) {
+  return pre_norm_layer(net, std::move(hidden), kLayer, self_attention, wide_router_mlp);
+}
+
 Tensor solar_layer(Net& net, Tensor hidden) {
   return pre_norm_layer(net, std::move(hidden), kSolarLayer, llama_attention, deepseek_v3_mlp);
 }
@@ -120,6 +143,7 @@ Tensor solar_layer(Net& net, Tensor hidden) {
 }  // namespace
 
 const Program kSolarOpenProgram = {one_stack<llama_embed, solar_layer, llama_norm>, llama_head};
+const Program kSarvamMoeProgram = {one_stack<llama_embed, sarvam_layer, llama_norm>, llama_head};
 const Program kGlm4MoeProgram = {one_stack<llama_embed, glm4_moe_layer, llama_norm>, llama_head};
 
 const Family kRows[] = {
@@ -127,6 +151,7 @@ const Family kRows[] = {
     {"solar_open", "SolarOpen", "SolarOpenForCausalLM", kLanguageModelOnly, read_solar_open_config, &kSolarOpenProgram},
     {"bailing_moe_v2", "BailingMoeV2", "BailingMoeV2ForCausalLM", kLanguageModelOnly, read_ling_config,
      &kGlm4MoeProgram},
+    {"sarvam_moe", "Glm4Moe", "Glm4MoeForCausalLM", kLanguageModelOnly, read_sarvam_moe_config, &kSarvamMoeProgram},
 };
 
 extern const FamilyRows glm4_moe_rows;

@@ -92,8 +92,10 @@ Tensor embed(Net& net) {
   return embeds;
 }
 
+}  // namespace
+
 // apply_rotary_pos_emb: the leading columns turn, and a cat joins the rest, be it nothing.
-void turn(Net& net, Tensor& q, Tensor& k) {
+void turn_by_kind(Net& net, Tensor& q, Tensor& k) {
   const bool local = net.is_sliding_layer(net.layer_index);
   const Tensor cos = unsqueeze(local ? net.shared.local_cos : net.shared.cos, 1);
   const Tensor sin = unsqueeze(local ? net.shared.local_sin : net.shared.sin, 1);
@@ -109,6 +111,8 @@ void turn(Net& net, Tensor& q, Tensor& k) {
   k = joined(k_turned, k);
 }
 
+namespace {
+
 Tensor self_attention(Net& net, Tensor hidden) {
   Scope in(net.tape, "self_attn", kAttention);
   const Tensor x = std::move(hidden);
@@ -121,7 +125,7 @@ Tensor self_attention(Net& net, Tensor hidden) {
   const Tensor v = split_heads(net, net.linear("self_attn.v_proj", x, net.K, bias), net.Kv, net.hd);
   q = transpose(rms_norm(net, "self_attn.q_norm", std::move(q)), 1, 2);
   k = transpose(rms_norm(net, "self_attn.k_norm", std::move(k)), 1, 2);
-  turn(net, q, k);
+  turn_by_kind(net, q, k);
   AttentionOptions options;
   options.mask = layer_mask(net);
   options.dropout = net.arch.attention_dropout;

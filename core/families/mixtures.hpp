@@ -30,6 +30,16 @@ Tensor granite_head(Net& net, Tensor hidden);
 Tensor deepseek_v2_mlp(Net& net, Tensor hidden);
 /// DeepseekV3MoE.forward or, in a layer without experts, DeepseekV3MLP.forward.
 Tensor deepseek_v3_mlp(Net& net, Tensor hidden);
+/// The same with a router whose weight stays in fp32 (`_keep_in_fp32_modules_strict`), as files of transformers 5.24
+/// have it; also without a feed-forward of all tokens.
+Tensor wide_router_mlp(Net& net, Tensor hidden);
+Tensor wide_router_mlp(Net& net, Tensor hidden, const ExpertForm& form);
+/// An error where `output_router_logits` is on: that the outputs keep them is not modelled for these files.
+void refuse_router_logits(ConfigFields& fields);
+/// KimiLinearAttention.expand_kv: the two parts of the keys [B, A, S, …] and [B, 1, S, …] put into one tensor.
+Tensor expanded_keys(Net& net, const Tensor& plain, const Tensor& turned);
+/// LagunaAttention's apply_rotary_pos_emb: the leading columns turn, which may be more or fewer in sliding layers.
+void turn_by_kind(Net& net, Tensor& q, Tensor& k);
 /// DeepseekV3MoE.route_tokens_to_experts: sigmoids, a correction in the choice alone, the best of the best groups.
 Routing deepseek_v3_routing(Net& net, const Tensor& logits);
 

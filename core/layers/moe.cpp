@@ -94,9 +94,11 @@ Tensor grouped(Net& net, const ExpertForm& form, Tensor hidden_in, Tensor indice
   const Tensor histc_input = ints(net, list, "to", Dtype::kInt32);
   const Tensor tokens_per_expert = ints(net, Shape{experts}, "histc", Dtype::kInt32);
   const Tensor offsets = ints(net, Shape{experts}, "cumsum", Dtype::kInt32);
-  const Tensor mask = unsqueeze(ints(net, list, "ge", Dtype::kBool), -1);
+  // By 5.24 others' tokens are masked where there are some alone.
+  const bool masks = net.job.divides_experts_alone() || !net.job.framework.at_least(5, 24);
+  const Tensor mask = masks ? unsqueeze(ints(net, list, "ge", Dtype::kBool), -1) : Tensor();
   Tensor bias = form.bias ? index_some(p.up.bias, sorted, n) : Tensor();
-  selected = masked_fill_in_place(std::move(selected), mask);
+  if (masks) selected = masked_fill_in_place(std::move(selected), mask);
   Tensor selected_weights = p.up.used();
   Tensor out = grouped_linear(selected, selected_weights, offsets, bias, form.transposed);
   out = apply_gate(net, form, std::move(out));
@@ -104,7 +106,7 @@ Tensor grouped(Net& net, const ExpertForm& form, Tensor hidden_in, Tensor indice
   selected_weights = p.down.used();
   out = grouped_linear(std::move(out), selected_weights, offsets, bias, form.transposed);
   Tensor weighted = mul(out, unsqueeze(sorted_weights, -1));
-  weighted = masked_fill_in_place(std::move(weighted), mask);
+  if (masks) weighted = masked_fill_in_place(std::move(weighted), mask);
   const Tensor inverse = ints(net, list, "empty_like");
   { const Tensor order = ints(net, list, "arange"); }
   weighted = index_some(std::move(weighted), inverse, n);
@@ -317,18 +319,26 @@ Tensor computed(Net& net, const ExpertForm& form, Tensor hidden, Tensor indices,
   return loop(net, form, std::move(hidden), std::move(indices), std::move(weights));
 }
 
-}  // namespace
-
 // All GPUs' experts together are the model's.
-Tensor run_experts(Net& net, const ExpertForm& form, Tensor hidden, Tensor indices, Tensor weights) {
+Tensor run_by(decltype(loop)& way, Net& net, const ExpertForm& form, Tensor hidden, Tensor indices, Tensor weights) {
   std::vector<Parameter>& parameters = net.tape.parameters();
   const std::size_t known = parameters.size();
-  Tensor out = computed(net, form, std::move(hidden), std::move(indices), std::move(weights));
+  Tensor out = way(net, form, std::move(hidden), std::move(indices), std::move(weights));
   net.experts_stay_unpacked |= net.packs_experts() && net.tape.recomputing() && net.tape.stopped();
   for (std::size_t i = known; i < parameters.size() && net.job.divides_experts_alone(); ++i) {
     parameters[i].whole = parameters[i].shape.numel() * net.job.expert;
   }
   return out;
+}
+
+}  // namespace
+
+Tensor run_experts(Net& net, const ExpertForm& form, Tensor hidden, Tensor indices, Tensor weights) {
+  return run_by(computed, net, form, std::move(hidden), std::move(indices), std::move(weights));
+}
+
+Tensor run_experts_in_turn(Net& net, const ExpertForm& form, Tensor hidden, Tensor indices, Tensor weights) {
+  return run_by(loop, net, form, std::move(hidden), std::move(indices), std::move(weights));
 }
 
 Routing softmax_routing(Net& net, const SoftmaxRouter& router, const Tensor& hidden) {

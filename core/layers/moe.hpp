@@ -80,6 +80,8 @@ void choose_corrected(Routing& routing, const Tensor& scores, const Tensor& corr
 
 /// The experts on [T, H], as `moe.implementation` says.
 Tensor run_experts(Net& net, const ExpertForm& form, Tensor hidden, Tensor indices, Tensor weights);
+/// The same by a loop over them, of classes that have no other way (ClassFacts::one_experts_form).
+Tensor run_experts_in_turn(Net& net, const ExpertForm& form, Tensor hidden, Tensor indices, Tensor weights);
 
 /// The same of any such module.
 Tensor gated_mlp(Net& net, const GatedNames& names, const char* source, Tensor x, Dim width, bool bias = false);

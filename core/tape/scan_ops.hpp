@@ -6,6 +6,7 @@
 namespace tidemark {
 
 Tensor exp(Tensor x);       ///< keeps its result; autocast: fp32
+Tensor log(Tensor x);       ///< keeps its input; autocast: fp32
 Tensor softplus(Tensor x);  ///< keeps its input; autocast: fp32
 Tensor erf(Tensor x);       ///< keeps its input
 Tensor tril(Tensor x);      ///< keeps nothing; nor does triu

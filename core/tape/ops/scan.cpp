@@ -74,6 +74,11 @@ Tensor exp(Tensor x_in) {
   return unary(wide(x), "exp", fused_backward, false, true);
 }
 
+Tensor log(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  return unary(wide(x), "log", fused_backward, true, false);
+}
+
 Tensor softplus(Tensor x_in) {
   const Tensor x = std::move(x_in);
   return unary(wide(x), "softplus", fused_backward, true, false);
