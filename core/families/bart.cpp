@@ -1,4 +1,5 @@
-// BART and its like: mBART, NLLB (M2M-100), Pegasus, Marian. They differ in where norms stand and in their positions.
+// BART and its like: mBART, PLBART, NLLB (M2M-100), Pegasus, Marian, Blenderbot. They differ in where norms stand and
+// in their positions.
 #include "core/families/bart.hpp"
 
 #include <algorithm>
@@ -14,6 +15,7 @@ namespace {
 
 enum class Positions : std::uint8_t {
   kLearned,     ///< a table; the encoder looks up every row's positions, the decoder one row's
+  kOneRow,      ///< a table; both look up one row's
   kSinusoidal,  ///< an nn.Embedding that is never trained
   kBuffer,      ///< a buffer, by each token's own position
   kOfWhisper,   ///< a table, looked up for every row
@@ -42,11 +44,15 @@ struct Traits {
   bool logits_bias;      ///< the buffer final_logits_bias
   Positions positions;
   const DecoderNames* decoder = &kOfModel;
-  bool caches = false;  ///< keys and values are joined to an empty cache while it trains (kBartCausalCaching)
+  bool caches = false;       ///< keys and values are joined to an empty cache while it trains (kBartCausalCaching)
+  bool plain_table = false;  ///< the encoder itself scales the table's rows; the decoder norms them, without positions
 };
 constexpr Traits kTraits[] = {
     {"bart", false, true, true, Positions::kLearned},
     {"mbart", true, true, true, Positions::kLearned},
+    {"plbart", false, true, true, Positions::kLearned},
+    {"blenderbot", true, false, true, Positions::kOneRow},
+    {"blenderbot-small", false, true, true, Positions::kOneRow, &kOfModel, false, true},
     {"florence2", false, true, false, Positions::kLearned},
     {"m2m_100", true, false, false, Positions::kBuffer},
     {"pegasus", true, false, true, Positions::kSinusoidal},
@@ -87,6 +93,21 @@ void read_bart_config(ConfigFields& fields, Architecture& architecture) {
     architecture.num_labels = 3;
     architecture.problem_type = ProblemType::kSingleLabel;
   }
+}
+
+// transformers 5.24 models/plbart/configuration_plbart.py: PLBartConfig.
+void read_plbart_config(ConfigFields& fields, Architecture& architecture) {
+  read_text_config(fields, architecture, {"gelu", 0.1, 0.1, 1024});
+  architecture.position_offset = 2;
+  architecture.max_positions += 2;
+  architecture.parts.front().max_positions = architecture.max_positions;
+}
+
+// transformers 5.24 models/blenderbot/configuration_blenderbot.py: BlenderbotConfig; BlenderbotSmallConfig.
+void read_blenderbot_config(ConfigFields& fields, Architecture& architecture) {
+  const Count positions = architecture.model_type == "blenderbot" ? 128 : 512;
+  read_text_config(fields, architecture, {"gelu", 0.1, 0.0, positions});
+  fields.accept({"encoder_no_repeat_ngram_size"});
 }
 
 void read_sinusoidal_config(ConfigFields& fields, Architecture& architecture) {
@@ -237,14 +258,17 @@ Tensor positions(Net& net, const char* name, bool decoder) {
     default:
       break;
   }
-  const bool one_row = decoder && traits_of(net).positions == Positions::kLearned;
+  const Positions kind = traits_of(net).positions;
+  const bool one_row = kind == Positions::kOneRow || (decoder && kind == Positions::kLearned);
   const Tensor ids = t.allocate(Shape{one_row ? Dim(1) : net.B, net.S}, Dtype::kInt64, "position_ids");
   return net.embedding(name, ids, Dim(net.arch.max_positions), net.H);
 }
 
 Tensor bart_encode(Net& net) {
   Scope in(net.tape, "model.encoder", kEncoder);
-  const Tensor embeds = net.token_embedding("model.shared", net.H, scaled);
+  const bool plain = traits_of(net).plain_table;
+  Tensor embeds = net.token_embedding("model.shared", net.H, plain ? nullptr : scaled);
+  if (plain) embeds = mul_scalar(std::move(embeds));
   const Tensor places = positions(net, "model.encoder.embed_positions", false);
   Tensor hidden = add(embeds, places);
   if (traits_of(net).norm_embeddings) hidden = net.layer_norm("model.encoder.layernorm_embedding", std::move(hidden));
@@ -348,7 +372,7 @@ Tensor bart_decode(Net& net, Net& encoder, const Tensor& ids, const Tensor& enco
     embeds = encoder.token_embedding(names.table, net.H, scaled);
     encoder.input_ids = std::move(pixels);
   } else {
-    embeds = net.tied_embedding_of("model.shared", ids, scaled);
+    embeds = net.tied_embedding_of("model.shared", ids, traits_of(net).plain_table ? nullptr : scaled);
   }
   make_causal_masks(net, embeds, {.padded = !whisper, .whole = true});
   net.attention_mask = encoder.attention_mask;
@@ -357,8 +381,10 @@ Tensor bart_decode(Net& net, Net& encoder, const Tensor& ids, const Tensor& enco
   net.attention_mask.reset();
   net.shared.encoder_states = encoder_states;
   const Tensor places = positions(net, names.positions, true);
+  const bool plain = traits_of(net).plain_table;
+  if (plain) embeds = net.layer_norm(names.norm_embeddings, std::move(embeds));
   Tensor hidden = add(embeds, places);
-  if (traits_of(net).norm_embeddings) hidden = net.layer_norm(names.norm_embeddings, std::move(hidden));
+  if (traits_of(net).norm_embeddings && !plain) hidden = net.layer_norm(names.norm_embeddings, std::move(hidden));
   hidden = dropout(std::move(hidden), net.arch.embedding_dropout);
   Stack stack{names.layers, net.arch.num_layers, decoder_layer};
   stack.then = Phase::kLoss;
@@ -395,6 +421,12 @@ const Family kRows[] = {
      "model.encoder.layers"},
     {"mbart", "MBart", "MBartForConditionalGeneration", kBartClasses, read_bart_config, &kBartProgram,
      "model.encoder.layers", kNamesOtherParts},
+    {"plbart", "PLBart", "PLBartForConditionalGeneration", kPLBartClasses, read_plbart_config, &kBartProgram,
+     "model.encoder.layers"},
+    {"blenderbot", "Blenderbot", "BlenderbotForConditionalGeneration", kPegasusClasses, read_blenderbot_config,
+     &kBartProgram, "model.encoder.layers", kNamesNone},
+    {"blenderbot-small", "BlenderbotSmall", "BlenderbotSmallForConditionalGeneration", kPegasusClasses,
+     read_blenderbot_config, &kBartProgram, "model.encoder.layers", kNamesNone},
     {"m2m_100", "M2M100", "M2M100ForConditionalGeneration", kM2m100Classes, read_m2m_100_config, &kBartProgram,
      "model.encoder.layers"},
     {"pegasus", "Pegasus", "PegasusForConditionalGeneration", kM2m100Classes, read_sinusoidal_config, &kBartProgram,

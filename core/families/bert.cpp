@@ -25,7 +25,8 @@ void read_bert_config(ConfigFields& fields, Architecture& architecture) {
   read_dimensions(fields, architecture, 512);
   architecture.num_kv_heads = architecture.num_heads;
   derive_head_dim(fields, architecture);
-  architecture.type_vocab_size = fields.count({"type_vocab_size"}, 2);
+  // GTE alone may have no table of types.
+  architecture.type_vocab_size = fields.count({"type_vocab_size"}, 2, architecture.model_type == "gte" ? 0 : 1);
   architecture.activation = read_activation(fields, {"hidden_act"}, "gelu");
   set_all_biases(architecture);
   architecture.norm_before = false;
@@ -200,6 +201,9 @@ const BertNames& names_of(const Net& net) {
   if (type == "layoutlm") return kLayoutLmNames;
   if (type == "nomic_bert") return kNomicBertNames;
   if (type == "jina_embeddings_v3") return kJinaNames;
+  if (type == "gte") return kGteNames;
+  if (type == "lilt") return kLiltNames;
+  if (type == "mobilebert") return net.arch.pooler_size > 0 ? kMobileBertNames : kMobileBertPlainNames;
   if (type == "ernie") return kErnieNames;
   if (net.arch.position_offset == 0) return kBertNames;
   return net.arch.norm_before ? kXlNames : kRobertaNames;
@@ -349,9 +353,10 @@ Tensor bert_layer(Net& net, Tensor hidden) {
   return bert_join(net, "output", "output.dense", "output.LayerNorm", kOutput, std::move(h), attention_output);
 }
 
-// BertPooler.forward: the first token's vector, through a layer of its own.
+// BertPooler.forward: the first token's vector, through a layer of its own (MobileBERT: if it has one).
 Tensor bert_pool(Net& net, const Tensor& hidden) {
   Scope in(net.tape, "pooler", kPooler);
+  if (names_of(net).pooler == nullptr) return select(hidden, 1);
   Tensor pooled = net.linear(names_of(net).pooler, select(hidden, 1), net.H, true);
   return tanh(std::move(pooled));
 }

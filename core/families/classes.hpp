@@ -102,6 +102,10 @@ inline constexpr ClassSuffix kBartClasses[] = {{"ForConditionalGeneration", Head
                                                {"ForQuestionAnswering", Head::kQuestionAnswering},
                                                {"ForCausalLM", Head::kCausalLm},
                                                {"Model", Head::kNone}};
+inline constexpr ClassSuffix kPLBartClasses[] = {{"ForConditionalGeneration", Head::kSeq2SeqLm},
+                                                 {"ForSequenceClassification", Head::kSequenceClassification},
+                                                 {"ForCausalLM", Head::kCausalLm},
+                                                 {"Model", Head::kNone}};
 inline constexpr ClassSuffix kPegasusClasses[] = {
     {"ForConditionalGeneration", Head::kSeq2SeqLm}, {"ForCausalLM", Head::kCausalLm}, {"Model", Head::kNone}};
 inline constexpr ClassSuffix kM2m100Classes[] = {{"ForConditionalGeneration", Head::kSeq2SeqLm},

@@ -1,5 +1,5 @@
-// Nomic's and Jina's embedding models: BERT's embeddings, heads and norms behind the branches, with rotation in place
-// of a table of positions.
+// Nomic's, Jina's and Alibaba's (GTE) embedding models: BERT's embeddings, heads and norms behind the branches, with
+// rotation in place of a table of positions.
 #include "core/families/bert_heads.hpp"
 #include "core/families/family.hpp"
 
@@ -37,6 +37,16 @@ void read_jina_config(ConfigFields& fields, Architecture& architecture) {
   finish(architecture);
 }
 
+// transformers 5.24 models/gte/configuration_gte.py: GteConfig. Without kinds of tokens gte-base-en has no table of
+// them.
+void read_gte_config(ConfigFields& fields, Architecture& architecture) {
+  read_bert_config(fields, architecture);
+  architecture.max_positions = fields.count({"max_position_embeddings"}, 8192);
+  architecture.type_vocab_size = fields.count({"type_vocab_size"}, 1, 0);
+  architecture.attention_dropout = fields.probability({"attention_probs_dropout_prob"}, 0.0);
+  finish(architecture);
+}
+
 constexpr const char* kModel =
     "transformers 5.12 models/jina_embeddings_v3/modeling_jina_embeddings_v3.py: JinaEmbeddingsV3Model.forward";
 constexpr const char* kAttention =
@@ -45,6 +55,10 @@ constexpr const char* kMlp =
     "transformers 5.12 models/jina_embeddings_v3/modeling_jina_embeddings_v3.py: JinaEmbeddingsV3MLP.forward";
 constexpr const char* kLayer =
     "transformers 5.12 models/jina_embeddings_v3/modeling_jina_embeddings_v3.py: JinaEmbeddingsV3Layer.forward";
+
+constexpr const char* kGteEmbeddings = "transformers 5.24 models/gte/modeling_gte.py: GteEmbeddings.forward";
+constexpr const char* kGteMlp = "transformers 5.24 models/gte/modeling_gte.py: GteMLP.forward";
+constexpr const char* kGteHead = "transformers 5.24 models/gte/modeling_gte.py: GteLMHead.forward";
 
 constexpr ClassSuffix kNomicClasses[] = {{"ForMaskedLM", Head::kMaskedLm},
                                          {"ForSequenceClassification", Head::kSequenceClassification},
@@ -76,6 +90,45 @@ Tensor plain_mlp(Net& net, Tensor x) {
   Tensor h = net.linear("mlp.fc1", std::move(x), net.F, true);
   h = activate(net.arch.activation, std::move(h));
   return net.linear("mlp.fc2", std::move(h), net.H, true);
+}
+
+Tensor gte_embed(Net& net) {
+  make_position_ids(net);
+  Tensor h;
+  {
+    Scope in(net.tape, "gte.embeddings", kGteEmbeddings);
+    h = net.token_embedding("gte.embeddings.word_embeddings", net.H);
+    if (net.arch.type_vocab_size > 0) {
+      const Tensor types = net.tape.allocate(Shape{net.B, net.S}, Dtype::kInt64, "zeros");
+      Tensor rows = net.embedding("gte.embeddings.token_type_embeddings", types, Dim(net.arch.type_vocab_size), net.H);
+      h = add(std::move(h), std::move(rows));
+    }
+    h = net.layer_norm("gte.embeddings.LayerNorm", std::move(h));
+    h = dropout(std::move(h), net.arch.embedding_dropout);
+  }
+  Scope in(net.tape, "", kModel);
+  make_bidirectional_mask(net, h);
+  rotary_tables(net, h.dtype(), net.arch.rotary_dim);
+  net.model_locals = {h};
+  return h;
+}
+
+Tensor gte_mlp(Net& net, Tensor hidden) {
+  Scope in(net.tape, "mlp", kGteMlp);
+  const Tensor x = std::move(hidden);
+  Tensor h = net.linear("mlp.gate_proj", x, net.F);
+  h = activate(net.arch.activation, std::move(h));
+  Tensor up = net.linear("mlp.up_proj", x, net.F);
+  h = mul(std::move(h), std::move(up));
+  h = dropout(std::move(h), net.arch.embedding_dropout);
+  return net.linear("mlp.down_proj", h, net.H, true);
+}
+
+constexpr BertHeadNames kGteHeadNames = {"lm_head", "lm_head.dense", "lm_head.layer_norm", "lm_head.decoder"};
+
+Tensor gte_lm_head(Net& net, Tensor hidden) {
+  Scope in(net.tape, "", kGteHead);
+  return bert_predictions(net, kGteHeadNames, std::move(hidden), net.H, Activation::kGelu);
 }
 
 // `attention_output` has its name until the layer returns, while the dropouts' results go.
@@ -116,15 +169,22 @@ const BertNames kJinaNames = {{"roberta.embeddings", "roberta.embeddings.word_em
                               {"lm_head", "lm_head.dense", "lm_head.layer_norm", "lm_head.decoder"},
                               true};
 
+const BertNames kGteNames = {{"gte.embeddings", "gte.embeddings.word_embeddings",
+                              "gte.embeddings.token_type_embeddings", nullptr, "gte.embeddings.LayerNorm"},
+                             "gte.pooler.dense",
+                             kGteHeadNames};
+
 const Program kNomicBertProgram = {one_stack<embed<kNomicBertNames>, layer<llama_mlp>, no_norm>, bert_lm_head,
                                    kNomicHeads};
 const Program kJinaProgram = {one_stack<embed<kJinaNames>, layer<plain_mlp>, no_norm>, bert_lm_head, kJinaHeads};
+const Program kGteProgram = {one_stack<gte_embed, layer<gte_mlp>, no_norm>, gte_lm_head, kNomicHeads};
 
 const Family kRows[] = {
     {"nomic_bert", "NomicBert", "NomicBertForMaskedLM", kNomicClasses, read_nomic_config, &kNomicBertProgram,
      "nomic_bert.layers", kNamesEmbeddings},
     {"jina_embeddings_v3", "JinaEmbeddingsV3", "JinaEmbeddingsV3ForMaskedLM", kJinaClasses, read_jina_config,
      &kJinaProgram, "roberta.layers", kNamesEmbeddings},
+    {"gte", "Gte", "GteForMaskedLM", kNomicClasses, read_gte_config, &kGteProgram, "gte.layers", kNamesEmbeddings},
 };
 
 extern const FamilyRows rotary_bert_rows;

@@ -361,7 +361,9 @@ void Graph::accumulate_parameter(std::int32_t parameter) {
     if (!split_.empty()) added_ = std::move(grad);
     return;
   }
-  if (!grad.is_alone()) {
+  // A view that begins within a storage is a tensor of its own, and is stolen with all of the storage.
+  const bool is_part = grad.body().offset > 0 && grad.shape().is_contiguous();
+  if (!grad.is_alone() && !is_part) {
     Shape shape = grad.shape();
     shape.make_contiguous();
     tape_.go_to_card(tape_.card_of(grad));

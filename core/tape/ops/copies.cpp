@@ -21,10 +21,16 @@ void to_backward(Tape&, Node& n, Tensor* g, Tensor* r) {
 // CatBackward hands out narrow views of the gradient.
 void cat_backward(Tape&, Node& n, Tensor* g, Tensor* r) {
   const int dim = static_cast<int>(n.attributes[0]);
+  Count before = 0;
   for (int i = 0; i < n.input_count; ++i) {
-    if (!n.needs(i)) continue;
-    r[i] = g[0];
-    r[i].change().shape.dims[dim] = n.input_shapes[i].dims[dim];
+    const Dim length = n.input_shapes[i].dims[dim];
+    if (n.needs(i)) {
+      r[i] = g[0];
+      TensorBody& part = r[i].change();
+      part.shape.dims[dim] = length;
+      if (dim == 0 && before > 0) part.offset += before * part.shape.strides[0];
+    }
+    before += length.n();
   }
 }
 
