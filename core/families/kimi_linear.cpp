@@ -348,7 +348,14 @@ Tensor latent_attention(Net& net, const Tensor& x) {
   AttentionOptions options;
   options.mask = layer_mask(net);
   options.dropout = net.arch.attention_dropout;
+  // transformers 5.24 integrations/flash_attention.py: values as wide as keys, of which the rest is cut off behind it.
+  const bool padded = wants_flash(net.job) && a.value_dim < net.hd.n();
+  if (padded) v = pad_last(std::move(v), net.hd.n() - a.value_dim);
   Tensor out = attention(net, q, k, v, options);
+  if (padded) {
+    out = narrow(view(std::move(out), Shape{net.B, net.S, net.A, net.hd}), -1, 0, value);
+    out = reshape(std::move(out), Shape{net.B, net.S, Dim(net.A.n() * a.value_dim)});
+  }
   return net.linear("self_attn.o_proj", std::move(out), net.H, bias);
 }
 
