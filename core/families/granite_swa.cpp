@@ -223,9 +223,15 @@ Tensor layer(Net& net, Tensor hidden) {
   return add(std::move(residual), std::move(scaled));
 }
 
+// `hidden_states = self.norm(hidden_states)`: the name holds what goes in until the norm returns.
+Tensor last_norm(Net& net, Tensor hidden_in) {
+  const Tensor hidden = std::move(hidden_in);
+  return rms_norm(net, "model.norm", hidden);
+}
+
 // _supports_sdpa = False; of the flash kernels only some of the hub know sinks (_compatible_flash_implementations).
 const Program kProgram = {
-    one_stack<embed, layer, llama_norm>, granite_head, kDecoderForwards, OwnLoss::kFp32, {}, text_inputs, kEagerAlone};
+    one_stack<embed, layer, last_norm>, granite_head, kDecoderForwards, OwnLoss::kFp32, {}, text_inputs, kEagerAlone};
 
 }  // namespace
 

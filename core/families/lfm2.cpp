@@ -255,8 +255,14 @@ Tensor norm(Net& net, Tensor hidden) {
   return rms_norm(net, "model.embedding_norm", std::move(hidden));
 }
 
+// `hidden_states = self.norm(hidden_states)`: the name holds what goes in until the norm returns.
+Tensor last_norm(Net& net, Tensor hidden_in) {
+  const Tensor hidden = std::move(hidden_in);
+  return norm(net, hidden);
+}
+
 const Program kProgram = {one_stack<embed, layer, norm>, llama_head};
-const Program kSandwichProgram = {one_stack<embed_by_kind, sandwich_layer, norm>, llama_head};
+const Program kSandwichProgram = {one_stack<embed_by_kind, sandwich_layer, last_norm>, llama_head};
 
 }  // namespace
 

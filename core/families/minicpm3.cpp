@@ -126,6 +126,12 @@ Tensor layer(Net& net, Tensor hidden) {
   return scaled_layer(net, std::move(hidden), kLayer, rms_norm, self_attention);
 }
 
+// `hidden_states = self.norm(hidden_states)`: the name holds what goes in until the norm returns.
+Tensor last_norm(Net& net, Tensor hidden_in) {
+  const Tensor hidden = std::move(hidden_in);
+  return rms_norm(net, "model.norm", hidden);
+}
+
 // The hidden states are divided before the head sees them.
 Tensor head(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kHead);
@@ -134,7 +140,7 @@ Tensor head(Net& net, Tensor hidden) {
   return net.lm_head("lm_head", std::move(hidden), net.V);
 }
 
-const Program kProgram = {one_stack<embed, layer, llama_norm>, head};
+const Program kProgram = {one_stack<embed, layer, last_norm>, head};
 
 }  // namespace
 
