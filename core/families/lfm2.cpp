@@ -195,16 +195,16 @@ Tensor layer(Net& net, Tensor hidden) {
   return add(std::move(h), std::move(normed));
 }
 
-// q and k turn in fp32.
+// q and k turn in fp32. What a norm is handed lives until it returns.
 Tensor gated_attention(Net& net, Tensor hidden, bool gated) {
   Scope in(net.tape, "self_attn", kAttention3);
   const Tensor x = std::move(hidden);
   const bool bias = net.arch.attention_bias;
   const Shape heads{net.B, net.S, net.A, net.hd}, kv_heads{net.B, net.S, net.Kv, net.hd};
   Tensor q = view(net.linear("self_attn.q_proj", x, net.Q, bias), heads);
-  q = transpose(rms_norm(net, "self_attn.q_norm", std::move(q)), 1, 2);
+  q = transpose(rms_norm(net, "self_attn.q_norm", q), 1, 2);
   Tensor k = view(net.linear("self_attn.k_proj", x, net.K, bias), kv_heads);
-  k = transpose(rms_norm(net, "self_attn.k_norm", std::move(k)), 1, 2);
+  k = transpose(rms_norm(net, "self_attn.k_norm", k), 1, 2);
   const Tensor v = split_heads(net, net.linear("self_attn.v_proj", x, net.K, bias), net.Kv, net.hd);
   Rotated turned = rotate_fp32(net, std::move(q), std::move(k));
   q = std::move(turned.q);
@@ -228,11 +228,11 @@ Tensor sandwich_layer(Net& net, Tensor hidden) {
   const std::uint8_t kind = net.arch.layer_kinds[static_cast<std::size_t>(net.layer_index)];
   Tensor h = rms_norm(net, "operator_norm", residual);
   h = kind > 0 ? gated_attention(net, std::move(h), (kind & kGated) != 0) : short_convolution(net, std::move(h));
-  if (behind) h = rms_norm(net, "post_operator_norm", std::move(h));
+  if (behind) h = rms_norm(net, "post_operator_norm", h);
   h = add(std::move(residual), std::move(h));
   residual = h;
   h = gated_mlp(net, kMlpNames, kMlp, rms_norm(net, "ffn_norm", std::move(h)), net.F);
-  if (behind) h = rms_norm(net, "post_ffn_norm", std::move(h));
+  if (behind) h = rms_norm(net, "post_ffn_norm", h);
   return add(std::move(residual), std::move(h));
 }
 

@@ -78,10 +78,11 @@ KeysAndValues expand_kv(Net& net, const Tensor& narrow_kv, const Tensor& k_turne
   Tensor up = net.linear("self_attn.kv_b_proj", narrow_kv, Dim(net.A.n() * both.n()));
   up = split_heads(net, std::move(up), net.A, both);
   const Pieces kv = split(up, -1, {Dim(a.plain_dim), Dim(a.value_dim)});
+  const Tensor shared = expand(k_turned, Shape{net.B, net.A, net.S, Dim(a.rope_dim)});
   KeysAndValues made;
   made.k = net.tape.allocate(Shape{net.B, net.A, net.S, net.hd}, up.dtype(), "new_empty");
   made.k = copy_into(std::move(made.k), kv.part[0]);
-  made.k = copy_into(std::move(made.k), expand(k_turned, Shape{net.B, net.A, net.S, Dim(a.rope_dim)}));
+  made.k = copy_into(std::move(made.k), shared);
   made.v = kv.part[1];
   return made;
 }
@@ -90,14 +91,14 @@ Tensor self_attention(Net& net, Tensor hidden) {
   Scope in(net.tape, "self_attn", kAttention);
   const Tensor x = std::move(hidden);
   const LatentAttention& a = net.arch.latent;
-  const Dim rope(a.rope_dim), plain(a.plain_dim), value(a.value_dim);
+  const Dim rope(a.rope_dim), plain(a.plain_dim);
   const bool bias = net.arch.attention_bias;
   Tensor q;
   if (a.query_rank == 0) {
     q = net.linear("self_attn.q_proj", x, net.Q);
   } else {
     q = net.linear("self_attn.q_a_proj", x, Dim(a.query_rank), bias);
-    q = rms_norm(net, "self_attn.q_a_layernorm", std::move(q));
+    q = rms_norm(net, "self_attn.q_a_layernorm", q);  // what it is handed lives until it returns
     q = net.linear("self_attn.q_b_proj", std::move(q), net.Q);
   }
   q = split_heads(net, std::move(q), net.A, net.hd);
@@ -108,17 +109,11 @@ Tensor self_attention(Net& net, Tensor hidden) {
   Tensor q_turned = q_parts.part[1], k_turned = view(parts.part[1], Shape{net.B, Dim(1), net.S, rope});
   rotate_both(net, q_turned, k_turned);
   q = cat({&q_parts.part[0], &q_turned}, -1);
-  KeysAndValues kv = expand_kv(net, narrow_kv, k_turned);
+  const KeysAndValues kv = expand_kv(net, narrow_kv, k_turned);
   AttentionOptions options;
   options.mask = layer_mask(net);
   options.dropout = net.arch.attention_dropout;
-  const bool padded = wants_flash(net.job) && a.value_dim != net.hd.n();
-  if (padded) kv.v = pad_last(std::move(kv.v), net.hd.n() - a.value_dim);
   Tensor out = attention(net, q, kv.k, kv.v, options);
-  if (padded) {
-    out = narrow(view(std::move(out), Shape{net.B, net.S, net.A, net.hd}), -1, 0, value);
-    out = reshape(std::move(out), Shape{net.B, net.S, Dim(net.A.n() * value.n())});
-  }
   return net.linear("self_attn.o_proj", std::move(out), net.H, bias);
 }
 
