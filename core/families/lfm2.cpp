@@ -129,7 +129,7 @@ Tensor self_attention(Net& net, Tensor hidden) {
 
 Tensor short_convolution(Net& net, Tensor hidden) {
   Scope in(net.tape, "conv", kConvolution);
-  const Tensor x = mask_padding(net, std::move(hidden));
+  const Tensor handed = std::move(hidden), x = mask_padding(net, handed);
   const bool bias = net.arch.ssm.conv_bias;
   Tensor both = net.linear("conv.in_proj", x, Dim(3 * net.H.n()), bias);
   const Pieces three = split(transpose(std::move(both), -1, -2), -2, {net.H, net.H, net.H});
