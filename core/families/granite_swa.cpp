@@ -105,7 +105,7 @@ Tensor embed(Net& net) {
   embeds = mul_scalar(std::move(embeds));
   net.model_locals = {embeds};
   make_position_ids(net);
-  make_causal_masks(net, embeds, {.eager = true, .forced = true});
+  make_causal_masks(net, embeds, {.eager = !wants_flash(net.job), .forced = true});
   const Count half = net.arch.rotary_dim / 2;
   for (const char* name : {"rotary_emb.inv_freq", "rotary_emb.original_inv_freq"}) net.tape.buffer(name, half * 4);
   const auto& kinds = net.arch.layer_kinds;
@@ -138,8 +138,7 @@ Tensor logsumexp(Tensor x_in) {
   return out;
 }
 
-Tensor attend(Net& net, const Tensor& q, const Tensor& k_in, const Tensor& v_in) {
-  const Tensor sinks = net.parameter("self_attn", "sinks", Shape{net.A});
+Tensor attend(Net& net, const Tensor& q, const Tensor& k_in, const Tensor& v_in, const Tensor& sinks) {
   Scope in(net.tape, "self_attn", kEager);
   net.attention_kernel = "eager";
   const Count times = net.A.n() / net.Kv.n();
@@ -179,7 +178,11 @@ Tensor self_attention(Net& net, Tensor hidden) {
     k = std::move(k_embed);
   }
   keep_keys(net, k, v, true);
-  Tensor out = attend(net, q, k, v);
+  const Tensor sinks = net.parameter("self_attn", "sinks", Shape{net.A});
+  AttentionOptions options;
+  options.mask = layer_mask(net);
+  options.dropout = net.arch.attention_dropout;
+  Tensor out = wants_flash(net.job) ? flash_attention_forward(net, q, k, v, options) : attend(net, q, k, v, sinks);
   return net.linear("self_attn.o_proj", std::move(out), net.H, net.arch.attention_out_bias);
 }
 
@@ -229,9 +232,14 @@ Tensor last_norm(Net& net, Tensor hidden_in) {
   return rms_norm(net, "model.norm", hidden);
 }
 
-// _supports_sdpa = False; of the flash kernels only some of the hub know sinks (_compatible_flash_implementations).
-const Program kProgram = {
-    one_stack<embed, layer, last_norm>, granite_head, kDecoderForwards, OwnLoss::kFp32, {}, text_inputs, kEagerAlone};
+// _supports_sdpa = False; of the flash kernels those of version 3 on know sinks (_compatible_flash_implementations).
+const Program kProgram = {one_stack<embed, layer, last_norm>,
+                          granite_head,
+                          kDecoderForwards,
+                          OwnLoss::kFp32,
+                          {},
+                          text_inputs,
+                          {.sdpa = false, .flash_attention_2 = false, .core_alone = false}};
 
 }  // namespace
 
