@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/families/family.hpp"
+#include "core/families/granite.hpp"
 #include "core/families/mixtures.hpp"
 #include "core/layers/ssm.hpp"
 #include "core/model/config_experts.hpp"
@@ -153,8 +154,9 @@ Tensor moe(Net& net, Tensor hidden_in) {
   return as_sequences(net, std::move(sum));
 }
 
-// GraniteMoeSharedMLP: gate and up in one matrix.
-Tensor shared_mlp(Net& net, Tensor hidden_in) {
+}  // namespace
+
+Tensor granite_shared_mlp(Net& net, Tensor hidden_in) {
   Scope in(net.tape, "shared_mlp", kShared);
   const Tensor hidden = std::move(hidden_in);
   const Dim width(net.arch.experts.shared_width);
@@ -164,6 +166,8 @@ Tensor shared_mlp(Net& net, Tensor hidden_in) {
   h = mul(std::move(h), halves.part[1]);
   return net.linear("shared_mlp.output_linear", std::move(h), net.H);
 }
+
+namespace {
 
 Tensor layer(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kLayer);
@@ -179,7 +183,7 @@ Tensor layer(Net& net, Tensor hidden) {
   // `moe_hidden_states` keeps its name where a shared feed-forward follows.
   Tensor mixed = net.arch.experts.count > 0 ? moe(net, h) : Tensor();
   if (net.arch.experts.shared_width > 0) {
-    Tensor shared = shared_mlp(net, h);
+    Tensor shared = granite_shared_mlp(net, h);
     h = mixed.defined() ? add(mixed, std::move(shared)) : std::move(shared);
   } else {
     h = mixed;

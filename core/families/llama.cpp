@@ -1,4 +1,5 @@
-// Llama, Mistral, Qwen2, SmolLM3, Seed-OSS, CWM, Yi: pre-norm, rotary attention, gated feed-forward.
+// Llama, Mistral, Qwen2, SmolLM3, Seed-OSS, CWM, Yi, InternLM3, EXAONE 3, IQuest-Coder: pre-norm, rotary attention,
+// gated feed-forward.
 #include "core/families/family.hpp"
 #include "core/layers/rotations.hpp"
 #include "core/layers/tensor_parallel.hpp"
@@ -166,6 +167,51 @@ void read_cwm_config(ConfigFields& fields, Architecture& architecture) {
   }
 }
 
+// transformers 5.24 models/auto/modeling_auto.py: the configurations of InternLM3, EXAONE 3 and IQuest-Coder, which had
+// code beside their weights before, are of Llama's classes. What they share.
+void read_like_llama(ConfigFields& fields, Architecture& architecture, Count kv_heads, std::optional<Count> head_dim) {
+  read_kv_heads(fields, architecture, kv_heads);
+  read_head_dim(fields, architecture, head_dim);
+  architecture.rotary_dim = architecture.head_dim;
+  architecture.activation = read_activation(fields, {"hidden_act", "activation_function"}, "silu");
+  architecture.attention_bias = architecture.attention_out_bias = fields.flag({"attention_bias", "qkv_bias"}, false);
+  architecture.mlp_bias = fields.flag({"mlp_bias", "bias"}, false);
+  architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
+}
+
+// transformers 5.24 models/internlm3/configuration_internlm3.py: InternLM3Config.
+void read_internlm3_config(ConfigFields& fields, Architecture& architecture) {
+  read_dimensions(fields, architecture, 32768);
+  read_like_llama(fields, architecture, 2, 128);
+  if (architecture.attention_bias != architecture.mlp_bias) {
+    fields.error("INVALID_VALUE", "qkv_bias", "transformers refuses InternLM3 whose \"qkv_bias\" is not its \"bias\".");
+  }
+}
+
+// transformers 5.24 models/exaone/configuration_exaone.py: ExaoneConfig.
+void read_exaone_config(ConfigFields& fields, Architecture& architecture) {
+  architecture.hidden_size = fields.required({"hidden_size"});
+  architecture.intermediate_size = fields.required({"intermediate_size"});
+  architecture.num_layers = fields.required({"num_layers", "num_hidden_layers"});
+  architecture.num_heads = fields.required({"num_attention_heads"});
+  architecture.vocab_size = fields.required({"vocab_size"});
+  architecture.max_positions = fields.count({"max_position_embeddings"}, 4096);
+  read_like_llama(fields, architecture, 8, std::nullopt);
+  fields.accept({"embed_dropout"});  // of the file; no class of transformers reads it
+}
+
+// transformers 5.24 models/iquestcoder/configuration_iquestcoder.py: IQuestCoderConfig.
+void read_iquestcoder_config(ConfigFields& fields, Architecture& architecture) {
+  read_dimensions(fields, architecture, 131072);
+  read_like_llama(fields, architecture, 8, 128);
+  if (fields.has({"clip_qkv"}) || fields.flag({"use_sliding_window"}, false)) {
+    fields.error("INVALID_VALUE", "clip_qkv",
+                 "transformers refuses IQuest-Coder with \"clip_qkv\" or \"use_sliding_window\".");
+  }
+  fields.accept({"sliding_window", "max_window_layers"});
+}
+
 constexpr const char* kModel = "transformers 5.12 models/llama/modeling_llama.py: LlamaModel.forward";
 constexpr const char* kLayer = "transformers 5.12 models/llama/modeling_llama.py: LlamaDecoderLayer.forward";
 constexpr const char* kAttention = "transformers 5.12 models/llama/modeling_llama.py: LlamaAttention.forward";
@@ -313,6 +359,9 @@ const Family kRows[] = {
     {"qwen2", "Qwen2", "Qwen2ForCausalLM", kFourHeads, read_qwen2_config, &kLlamaProgram},
     {"seed_oss", "SeedOss", "SeedOssForCausalLM", kFourHeads, read_seed_oss_config, &kLlamaProgram},
     {"cwm", "Cwm", "CwmForCausalLM", kLanguageModelOnly, read_cwm_config, &kLlamaProgram},
+    {"internlm3", "InternLM3", "LlamaForCausalLM", kLanguageModelOnly, read_internlm3_config, &kLlamaProgram},
+    {"exaone", "Exaone", "LlamaForCausalLM", kLanguageModelOnly, read_exaone_config, &kLlamaProgram},
+    {"iquestcoder", "IQuestCoder", "LlamaForCausalLM", kLanguageModelOnly, read_iquestcoder_config, &kLlamaProgram},
     // The first Yi files, of a class that came with them; the same keys and modules as Llama.
     {"Yi", "Yi", "LlamaForCausalLM", kFourHeads, read_llama_config, &kLlamaProgram},
 };

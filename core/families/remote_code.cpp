@@ -1,8 +1,6 @@
-// InternLM, InternLM2, InternLM3 and Baichuan: their modelling files live beside the weights on the Hugging Face Hub,
-// not in transformers. Read from public copies of internlm/internlm2-7b modeling_internlm2.py, known of
-// internlm/internlm3-8b-instruct modeling_internlm3.py (Llama's, with two switches for biases), and read of
-// baichuan-inc/Baichuan2-7B-Base modeling_baichuan.py; of these three no oracle record covers any. InternLM's file is
-// recorded.
+// InternLM, InternLM2 and Baichuan: their modelling files live beside the weights on the Hugging Face Hub, not in
+// transformers. Read from public copies of internlm/internlm2-7b modeling_internlm2.py and of
+// baichuan-inc/Baichuan2-7B-Base modeling_baichuan.py; no oracle record covers either. InternLM's file is recorded.
 #include "core/families/remote_code.hpp"
 
 #include <optional>
@@ -38,21 +36,6 @@ void read_internlm2_config(ConfigFields& fields, Architecture& architecture) {
   architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
 }
 
-// internlm/internlm3-8b-instruct configuration_internlm3.py: InternLM3Config. `qkv_bias` is for q, k and v, `bias` for
-// the rest.
-void read_internlm3_config(ConfigFields& fields, Architecture& architecture) {
-  read_dimensions(fields, architecture, 32768);
-  read_kv_heads(fields, architecture, std::nullopt);
-  read_head_dim(fields, architecture);
-  architecture.rotary_dim = architecture.head_dim;
-  architecture.activation = read_activation(fields, {"hidden_act"}, "silu");
-  architecture.attention_bias = fields.flag({"qkv_bias"}, false);
-  architecture.attention_out_bias = fields.flag({"bias"}, false);
-  architecture.mlp_bias = architecture.attention_out_bias;
-  architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
-  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
-}
-
 // baichuan-inc/Baichuan2-7B-Base and -13B-Base configuration_baichuan.py, modeling_baichuan.py: one fused `W_pack`. The
 // 13B models have the same `model_type` and code of their own, with alibi instead of rotation; they are recognised by
 // their width. The second generation normalises the head's weight (NormHead); it has the larger vocabulary.
@@ -84,7 +67,6 @@ constexpr const char* kInternAttention = "internlm2-7b modeling_internlm2.py: In
 constexpr const char* kInternModel = "internlm2-7b modeling_internlm2.py: InternLM2Model.forward";
 constexpr const char* kInternMlp = "internlm2-7b modeling_internlm2.py: InternLM2MLP.forward";
 constexpr const char* kInternHead = "internlm2-7b modeling_internlm2.py: InternLM2ForCausalLM.forward";
-constexpr const char* kIntern3Layer = "internlm3-8b-instruct modeling_internlm3.py: InternLM3DecoderLayer.forward";
 constexpr const char* kBaichuanLayer = "Baichuan2-7B-Base modeling_baichuan.py: DecoderLayer.forward";
 constexpr const char* kBaichuanAttention = "Baichuan2-7B-Base modeling_baichuan.py: Attention.forward";
 constexpr const char* kBaichuanHead = "Baichuan2-7B-Base modeling_baichuan.py: NormHead.forward";
@@ -239,10 +221,6 @@ Tensor intern_layer(Net& net, Tensor hidden) {
   return add(std::move(residual), std::move(h));
 }
 
-Tensor intern3_layer(Net& net, Tensor hidden) {
-  return pre_norm_layer(net, std::move(hidden), kIntern3Layer, llama_attention, llama_mlp);
-}
-
 Tensor intern_head(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kInternHead);
   return net.lm_head("output", std::move(hidden), net.V);
@@ -342,10 +320,6 @@ const Program kInternLm2Program = {.forward = one_stack<intern_embed, intern_lay
                                    .attention = {.flash_attention_3 = false},
                                    .remote_code = true,
                                    .check = check_own_code};
-const Program kInternLm3Program = {.forward = one_stack<llama_embed, intern3_layer, llama_norm>,
-                                   .lm_head = llama_head,
-                                   .remote_code = true,
-                                   .check = check_own_code};
 const Program kBaichuanProgram = {.forward = one_stack<llama_embed, baichuan_layer, llama_norm>,
                                   .lm_head = baichuan_head,
                                   .attention = kNoFlash,
@@ -355,7 +329,6 @@ const Program kBaichuanProgram = {.forward = one_stack<llama_embed, baichuan_lay
 const Family kRows[] = {
     {"internlm", "InternLM", "InternLMForCausalLM", kLanguageModelOnly, read_internlm_config, &kInternLmProgram},
     {"internlm2", "InternLM2", "InternLM2ForCausalLM", kLanguageModelOnly, read_internlm2_config, &kInternLm2Program},
-    {"internlm3", "InternLM3", "InternLM3ForCausalLM", kLanguageModelOnly, read_internlm3_config, &kInternLm3Program},
     {"baichuan", "Baichuan", "BaichuanForCausalLM", kLanguageModelOnly, read_baichuan_config, &kBaichuanProgram},
 };
 

@@ -111,6 +111,10 @@ Tensor flash_attention_forward(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, 
   net.attention_kernel = "flash";
   Tensor q = std::move(q_in), k = std::move(k_in), v = std::move(v_in);
   Tape& t = net.tape;
+  // transformers 5.24 integrations/flash_attention.py: latent attention's values are padded, and the output is cropped.
+  const Dim columns = v.dim(3);
+  const bool padded = columns.n() < q.size(3);
+  if (padded) v = pad_last(std::move(v), q.size(3) - columns.n());
   if (q.dtype() == Dtype::kFp32) {
     const Dtype half = t.autocast().value_or(Dtype::kBf16);
     q = to(std::move(q), half);
@@ -152,6 +156,7 @@ Tensor flash_attention_forward(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, 
     out = scatter_rows(std::move(out), indices, full);
   }
   t.set_autocast(autocast);
+  if (padded) out = narrow(std::move(out), -1, 0, columns);
   const Dim width(out.size(2) * out.size(3), product_symbol(out.dim(2).symbol(), out.dim(3).symbol()));
   const Shape rows{out.dim(0), out.dim(1), width};
   return reshape(std::move(out), rows);
