@@ -159,16 +159,20 @@ Tensor mobilebert_layer(Net& net, Tensor hidden) {
       bottleneck(net, "bottleneck.input", "bottleneck.input.dense", "bottleneck.input.LayerNorm", x);
   const Tensor shared =
       bottleneck(net, "bottleneck.attention", "bottleneck.attention.dense", "bottleneck.attention.LayerNorm", x);
-  Tensor attended = self_attention(net, shared, x);
-  const Tensor self_output = join(net, "attention.output", "attention.output.dense", "attention.output.LayerNorm",
-                                  std::move(attended), layer_input);
+  Tensor self_output;
+  {
+    const Tensor attended = self_attention(net, shared, x);
+    self_output =
+        join(net, "attention.output", "attention.output.dense", "attention.output.LayerNorm", attended, layer_input);
+  }
   Tensor h = self_output;
   for (const FeedForwardNames& names : kFeedForwards) {
     const Tensor wide = intermediate(net, names.module, names.up, h);
     h = join(net, names.module, names.down, names.norm, wide, h);
   }
-  const Tensor wide = intermediate(net, "intermediate", "intermediate.dense", h);
-  h = join(net, "output", "output.dense", "output.LayerNorm", wide, h);
+  const Tensor attention_output = std::move(h);
+  const Tensor wide = intermediate(net, "intermediate", "intermediate.dense", attention_output);
+  h = join(net, "output", "output.dense", "output.LayerNorm", wide, attention_output);
   return join(net, "output.bottleneck", "output.bottleneck.dense", "output.bottleneck.LayerNorm", h, x,
               net.arch.residual_dropout);
 }
