@@ -48,16 +48,6 @@ void read_text(ConfigFields& fields, Architecture& architecture) {
   fields.report_unread("blip_text_model");
 }
 
-// BlipConfig, whose __post_init__ sets encoder_hidden_size.
-void read_config(ConfigFields& fields, Architecture& architecture) {
-  ConfigFields text(required_object(fields, "text_config"), fields.path() + "/text_config", fields.issues());
-  read_text(text, architecture);
-  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, true);
-  architecture.parts.push_back(read_blip_tower(fields, false));
-  fields.accept({"projection_dim", "logit_scale_init_value", "image_text_hidden_size", "label_smoothing",
-                 "initializer_factor", "initializer_range"});
-}
-
 Tensor tower_attention(Net& net, Tensor hidden) {
   Scope in(net.tape, "self_attn", kTowerAttention);
   const Tensor x = std::move(hidden);
@@ -157,6 +147,18 @@ Tensor embeddings(Net& net) {
   return dropout(std::move(h), net.arch.embedding_dropout);
 }
 
+// BlipTextModel.forward on what the tower has made.
+Tensor write(Net& net) {
+  Scope in(net.tape, "text_decoder.bert", kText);
+  Tensor h = embeddings(net);
+  net.model_locals = {h};
+  make_causal_masks(net, h, {.eager = true});
+  net.shared.encoder_states = net.image_hidden_states;
+  Stack stack{"text_decoder.bert.encoder.layer", net.arch.num_layers, layer};
+  stack.hands_states = true;
+  return net.layers(stack, std::move(h));
+}
+
 Tensor forward(Net& net) {
   Scope in(net.tape, "", kModel);
   const Architecture& eye = net.arch.parts.front();
@@ -165,15 +167,8 @@ Tensor forward(Net& net) {
   BlipSeen seen = blip_tower(tower, tower_layer);
   tower.pixel_values.reset();
   net.wrapper_locals.push_back(std::move(seen.pooled));
-  net.image_hidden_states = seen.last;
-  Scope text(net.tape, "text_decoder.bert", kText);
-  Tensor h = embeddings(net);
-  net.model_locals = {h};
-  make_causal_masks(net, h, {.eager = true});
-  net.shared.encoder_states = std::move(seen.last);
-  Stack stack{"text_decoder.bert.encoder.layer", net.arch.num_layers, layer};
-  stack.hands_states = true;
-  return net.layers(stack, std::move(h));
+  net.image_hidden_states = std::move(seen.last);
+  return write(net);
 }
 
 constexpr BertHeadNames kNames = {"text_decoder.cls.predictions", "text_decoder.cls.predictions.transform.dense",
@@ -189,6 +184,19 @@ Tensor lm_head(Net& net, Tensor hidden) {
     if (module.path == kNames.decoder) module.is_output_head = false;
   }
   return logits;
+}
+
+const Program kLanguage = {write, lm_head};
+
+// BlipConfig, whose __post_init__ sets encoder_hidden_size.
+void read_config(ConfigFields& fields, Architecture& architecture) {
+  ConfigFields text(required_object(fields, "text_config"), fields.path() + "/text_config", fields.issues());
+  read_text(text, architecture);
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, true);
+  architecture.parts.push_back(read_blip_tower(fields, false));
+  architecture.language = &kLanguage;
+  fields.accept({"projection_dim", "logit_scale_init_value", "image_text_hidden_size", "label_smoothing",
+                 "initializer_factor", "initializer_range"});
 }
 
 // The class's own loss, in the model's dtype, of a shifted copy that keeps its name.
@@ -251,7 +259,8 @@ constexpr ClassFacts kFacts = {.flex_attention = false,
                                .text_input = false,
                                .text_alone = false,
                                .no_split = NoSplit::kEmbeddings,
-                               .pictures = PictureRule::kOwnSize};
+                               .pictures = PictureRule::kOwnSize,
+                               .full_name = name_as_is};
 
 }  // namespace
 
