@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "core/families/blip.hpp"
 #include "core/families/family.hpp"
 #include "core/families/towers.hpp"
 #include "core/layers/losses.hpp"
@@ -41,16 +42,23 @@ bool has_decoder_only(const Net& net) {
   return net.arch.num_decoder_layers == 0;
 }
 
-// transformers 5.12.1 models/blip_2/configuration_blip_2.py: Blip2VisionConfig.
-Architecture read_vision(ConfigFields& fields) {
+}  // namespace
+
+// transformers 5.12.1 models/blip_2/configuration_blip_2.py: Blip2VisionConfig; models/blip/configuration_blip.py:
+// BlipVisionConfig, which has no qkv_bias and other sizes.
+Architecture read_blip_tower(ConfigFields& fields, bool second) {
   ConfigFields vision(required_object(fields, "vision_config"), fields.path() + "/vision_config", fields.issues());
   Architecture tower;
-  read_tower_sizes(vision, tower, 1408, 39, 16, 6144);
+  if (second) {
+    read_tower_sizes(vision, tower, 1408, 39, 16, 6144);
+  } else {
+    read_tower_sizes(vision, tower, 768, 12, 12, 3072);
+  }
   tower.num_channels = 3;  // Blip2VisionEmbeddings: in_channels=3
-  tower.image_size = square_side(vision, "image_size", 224);
-  tower.patch_size = square_side(vision, "patch_size", 14);
+  tower.image_size = square_side(vision, "image_size", second ? 224 : 384);
+  tower.patch_size = square_side(vision, "patch_size", second ? 14 : 16);
   tower.activation = read_activation(vision, {"hidden_act"}, "gelu");
-  tower.attention_bias = vision.flag({"qkv_bias"}, true);
+  tower.attention_bias = !second || vision.flag({"qkv_bias"}, true);
   if (tower.image_size < tower.patch_size) {
     vision.error("INVALID_VALUE", "patch_size", "A patch is larger than the image.");
     return tower;
@@ -59,11 +67,9 @@ Architecture read_vision(ConfigFields& fields) {
   tower.max_positions = patches * patches + 1;  // and the class token
   vision.accept({"model_type", "architectures", "torch_dtype", "dtype", "dropout", "projection_dim",
                  "initializer_factor", "_name_or_path"});
-  vision.report_unread("blip_2_vision_model");
+  vision.report_unread(second ? "blip_2_vision_model" : "blip_vision_model");
   return tower;
 }
-
-}  // namespace
 
 // Blip2QFormerConfig. With use_qformer_text_input each layer has a second feed-forward, for text.
 Architecture read_qformer(ConfigFields& given) {
@@ -113,7 +119,7 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   language.accept({"model_type", "architectures", "torch_dtype", "dtype", "_name_or_path"});
   language.report_unread(type);
   architecture.language = family->program;
-  Architecture tower = read_vision(fields);
+  Architecture tower = read_blip_tower(fields, true);
   ConfigFields given(required_object(fields, "qformer_config"), fields.path() + "/qformer_config", fields.issues());
   Architecture queries = read_qformer(given);
   queries.unpacked = queries.kept_in_fp32 = true;  // _keep_in_fp32_modules
@@ -145,19 +151,31 @@ Tensor embeddings(Net& net) {
   return net.hooked_inputs(std::move(hidden));
 }
 
+}  // namespace
+
+BlipHeads blip_heads(Net& net, const Tensor& x) {
+  BlipHeads heads;
+  heads.mixed = net.linear("self_attn.qkv", x, Dim(3 * net.H.n()), net.arch.attention_bias);
+  heads.mixed = reshape(std::move(heads.mixed), Shape{net.B, net.S, Dim(3), net.A, net.hd});
+  heads.mixed = permute(std::move(heads.mixed), {2, 0, 3, 1, 4});
+  heads.q = select(heads.mixed, 0);
+  heads.k = select(heads.mixed, 0);
+  heads.v = select(heads.mixed, 0);
+  return heads;
+}
+
+namespace {
+
 Tensor tower_attention(Net& net, Tensor hidden) {
   Scope in(net.tape, "self_attn", kTowerAttention);
   const Tensor x = std::move(hidden);
-  Tensor mixed = net.linear("self_attn.qkv", x, Dim(3 * net.H.n()), net.arch.attention_bias);
-  mixed = reshape(std::move(mixed), Shape{net.B, net.S, Dim(3), net.A, net.hd});
-  mixed = permute(std::move(mixed), {2, 0, 3, 1, 4});
-  const Tensor q = select(mixed, 0), k = select(mixed, 0), v = select(mixed, 0);
+  const BlipHeads heads = blip_heads(net, x);
   AttentionOptions options;
   options.dropout = net.arch.attention_dropout;
   options.causal = false;
   options.has_groups = false;
   options.softmax_fp32 = options.cast_back = false;
-  const Tensor out = attention(net, q, k, v, options);
+  const Tensor out = attention(net, heads.q, heads.k, heads.v, options);
   return net.linear("self_attn.projection", out, net.H, true);
 }
 
@@ -171,35 +189,40 @@ Tensor tower_mlp(Net& net, Tensor hidden) {
   return net.linear("mlp.fc2", std::move(h), net.H, true);
 }
 
-Tensor tower_layer(Net& net, Tensor hidden) {
+}  // namespace
+
+Tensor blip_layer(Net& net, Tensor hidden, Branch attention) {
   Scope in(net.tape, "", kTowerLayer);
   Tensor residual = std::move(hidden);
   Tensor h = net.layer_norm("layer_norm1", residual);
-  h = tower_attention(net, std::move(h));
+  h = attention(net, std::move(h));
   h = add(std::move(h), residual);
   residual = h;
   h = net.layer_norm("layer_norm2", std::move(h));
-  h = tower_mlp(net, std::move(h));
-  return add(std::move(h), residual);
+  h = tower_mlp(net, h);  // which keeps its name here meanwhile
+  h = add(std::move(h), residual);
+  net.attention_weights.reset();
+  return h;
 }
 
-/// What a tower makes: the class token goes through the last norm a second time, into the outputs alone.
-struct Seen {
-  Tensor last, pooled;
-};
-
-Seen see(Net& net) {
+BlipSeen blip_tower(Net& net, Branch layer) {
   const char* const kNorm = "vision_model.post_layernorm";
   Scope in(net.tape, "vision_model", kTower);
   const Tensor embeds = embeddings(net);
-  const Tensor hidden = net.layers({"vision_model.encoder.layers", net.arch.num_layers, tower_layer}, embeds);
+  const Tensor hidden = net.layers({"vision_model.encoder.layers", net.arch.num_layers, layer}, embeds);
   const std::int32_t weight = net.tape.next_parameter();
-  Seen seen;
+  BlipSeen seen;
   seen.last = net.layer_norm(kNorm, hidden);
   Scope norm(net.tape, kNorm, kTower);
   seen.pooled =
       layer_norm(select(seen.last, 1), net.tape.existing_parameter(weight), net.tape.existing_parameter(weight + 1));
   return seen;
+}
+
+namespace {
+
+Tensor tower_layer(Net& net, Tensor hidden) {
+  return blip_layer(net, std::move(hidden), tower_attention);
 }
 
 // -- the Q-Former -----------------------------------------------------------------------------------------------------
@@ -332,7 +355,7 @@ Tensor features(Net& net) {
   Scope in(net.tape, "", kFeatures);
   Net& tower = net.part(tower_of(net), pictures(net), Dim(tower_of(net).max_positions));
   tower.pixel_values = net.pixel_values;
-  Seen seen = see(tower);
+  BlipSeen seen = blip_tower(tower, tower_layer);
   Net& queries = net.part(qformer_of(net), pictures(net), Dim(qformer_of(net).pictures.tokens));
   Tensor asked = ask(queries, seen.last);
   Tensor narrowed = to(asked, seen.last.dtype());

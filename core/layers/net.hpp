@@ -61,6 +61,7 @@ struct Stack {
   Phase then = Phase::kForward;                        ///< the phase that what follows the list belongs to
   Tensor (*after)(Net& net, Tensor hidden) = nullptr;  ///< what the loop does behind each layer, outside its checkpoint
   bool always = false;                                 ///< checkpointed whatever the job says
+  bool hands_states = false;                           ///< Shared::encoder_states is handed to each by position
 };
 
 /// The model as it runs: the tape, what it is, how it is trained, and what all its layers share.

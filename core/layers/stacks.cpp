@@ -185,7 +185,8 @@ void leave_what_is_handed(Net& net, Count layer) {
 }  // namespace
 
 Tensor Net::checkpointed_layer(const Stack& stack, Count layer, const Tensor& hidden) {
-  const bool has_context = whole_->arch.num_decoder_layers > 0 || whole_->arch.denoiser.latents > 0;
+  const bool has_context =
+      stack.hands_states || whole_->arch.num_decoder_layers > 0 || whole_->arch.denoiser.latents > 0;
   const bool by_position = job.use_reentrant && has_context;
   const bool returns = by_position && whole_->arch.num_buckets > 0;
   const bool by_kind = hands_by_kind(*this);

@@ -108,6 +108,7 @@ TEST_CASE("what _no_split_modules names of a class stands in its row") {
     CHECK((named == NoSplit::kAbsentToo) == !class_.list("absent").empty());
     if (none || named == NoSplit::kAbsentToo) continue;
     CHECK((named == NoSplit::kEmbeddings) == !class_.text("holder").empty());
+    if (type == "blip") continue;  // the embeddings are named, and the text's layers are not
     if (leaves_layers(class_)) {
       CHECK((named == NoSplit::kNotTower || named == NoSplit::kOtherParts));
     } else {

@@ -1039,6 +1039,39 @@ export default [
     "Blip2Processor makes a row of each text and its picture: they are not packed.",
     "Blip2Processor 为每段文本及其图片各成一行：不打包。",
   ],
+  // BLIP.
+  [
+    "BlipProcessor takes one picture for each text, and the class wants one with every text.",
+    "BlipProcessor 为每段文本取一张图片，而该类要求每段文本都有一张。",
+  ],
+  [
+    "TRL's trainers on preferences and on generated answers want a chat template, and BLIP has none.",
+    "TRL 的偏好训练器和生成回答的训练器需要对话模板，而 BLIP 没有。",
+  ],
+  [
+    "PEFT's models with a learned prompt hand over no input_ids, without which BLIP's forward fails. Use \"lora\".",
+    "PEFT 带可学习提示的模型不传递 input_ids，没有它 BLIP 的前向会失败。请用 “lora”。",
+  ],
+  [
+    'BLIP\'s class computes its loss itself, from all logits: none takes its place. Use "default".',
+    "BLIP 的类自己用全部 logits 计算损失：没有别的损失可以代替。请用 “default”。",
+  ],
+  [
+    "BlipProcessor makes a row of each text and its picture: they are not packed.",
+    "BlipProcessor 为每段文本及其图片各成一行：不打包。",
+  ],
+  ["A text that does not attend to its picture is not modelled.", "未建模不关注图片的文本。"],
+  ["A loss of smoothed labels is not modelled here: set it to 0.", "此处未建模标签平滑的损失：请设为 0。"],
+  [
+    "PEFT makes checkpointed models' embeddings ask for a gradient, and BLIP adds positions to these in place, which fails. Use \"none\".",
+    "PEFT 让使用检查点的模型的嵌入要求梯度，而 BLIP 就地把位置加到其上，因此会失败。请用 “none”。",
+  ],
+  // HunyuanOCR.
+  [
+    '"rope_parameters" must have "mrope_section": the class fails without it.',
+    "“rope_parameters” 必须有 “mrope_section”：没有它该类会失败。",
+  ],
+  ['Only "bilinear" is modelled, as of all published files.', "只建模 “bilinear”：已发布的文件都是如此。"],
   // Aria.
   ["Adapters of Aria's experts are not modelled.", "未建模 Aria 专家上的适配器。"],
   [
