@@ -291,13 +291,7 @@ void check(const Architecture& a, const TrainingJob& job, Issues& issues) {
                           " pixels a side are modelled.",
                       std::to_string(a.image_size)});
   }
-  if (a.model_type == "data2vec-vision" && job.use_reentrant && job.checkpointing != Checkpointing::kNone &&
-      job.has_adapter()) {
-    issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/use_reentrant",
-                      "Re-entrant checkpoints need an input that requires a gradient, and PEFT's hook for it fails "
-                      "here: the patch embeddings return a tuple. Use \"use_reentrant\": false.",
-                      "false"});
-  }
+  if (!a.facts.hooks_embeddings) refuse_hooked_tuple(job, issues);
   if (shares_table(a) && job.use_reentrant && job.checkpointing != Checkpointing::kNone) {
     issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/use_reentrant",
                       "Every layer reads one table of distances: re-entrant checkpoints would pass it backward once "

@@ -189,12 +189,7 @@ Outputs video_classification(Net& net, const Program&, Tensor hidden) {
 
 void check(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
   check_picture_is_of_table(architecture, job, issues);
-  if (job.use_reentrant && job.checkpointing != Checkpointing::kNone && job.has_adapter()) {
-    issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/use_reentrant",
-                      "Re-entrant checkpoints need an input that requires a gradient, and PEFT's hook for it fails "
-                      "here: the patch embeddings return a tuple. Use \"use_reentrant\": false.",
-                      "false"});
-  }
+  refuse_hooked_tuple(job, issues);
 }
 
 constexpr HeadForward kHeads[] = {{Head::kImageClassification, video_classification}, {Head::kNone, body_alone}};
