@@ -348,6 +348,15 @@ void swin_pictures(Net& net) {
   net.input_ids = given_pixels(net, Shape{net.B, Dim(net.arch.num_channels), Dim(size.height), Dim(size.width)});
 }
 
+void refuse_hooked_tuple(const TrainingJob& job, Issues& issues) {
+  if (job.use_reentrant && job.checkpointing != Checkpointing::kNone && job.has_adapter()) {
+    issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/use_reentrant",
+                      "Re-entrant checkpoints need an input that requires a gradient, and PEFT's hook for it fails "
+                      "here: the patch embeddings return a tuple. Use \"use_reentrant\": false.",
+                      "false"});
+  }
+}
+
 void check_swin_stages(const Architecture& a, const TrainingJob& job, Issues& issues) {
   if (job.image_height > 0 && (job.image_height % a.patch_size != 0 || job.image_width % a.patch_size != 0)) {
     issues.push_back({"INVALID_VALUE", Severity::kError, "/image_size",
@@ -364,12 +373,7 @@ void check_swin_stages(const Architecture& a, const TrainingJob& job, Issues& is
                       "1280"});
     break;
   }
-  if (job.use_reentrant && job.checkpointing != Checkpointing::kNone && job.has_adapter()) {
-    issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/use_reentrant",
-                      "Re-entrant checkpoints need an input that requires a gradient, and PEFT's hook for it fails "
-                      "here: the patch embeddings return a tuple. Use \"use_reentrant\": false.",
-                      "false"});
-  }
+  refuse_hooked_tuple(job, issues);
 }
 
 namespace {

@@ -130,6 +130,9 @@ inline constexpr ClassSuffix kOmniClasses[] = {{"ForConditionalGeneration", Head
 /// an error.
 void check_picture_is_of_table(const Architecture& architecture, const TrainingJob& job, Issues& issues);
 
+/// An error where re-entrant checkpoints need PEFT's hook on patch embeddings that return a tuple (swinv2.cpp).
+void refuse_hooked_tuple(const TrainingJob& job, Issues& issues);
+
 /// What DeepSeek-VL's class and its hybrid's say of themselves: the tower is "vision_model".
 std::string deepseek_vl_name(const Architecture& architecture, std::string_view path);
 inline constexpr ClassFacts kDeepseekVlFacts = {.flex_attention = false,

@@ -1,5 +1,5 @@
-// Wav2Vec2, HuBERT and UniSpeech: convolutions over the wave, a convolution that tells positions, an encoder; CTC on
-// letters.
+// Wav2Vec2, HuBERT, UniSpeech and Data2Vec: convolutions over the wave, one or several that tell positions, an encoder;
+// CTC on letters.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -125,6 +125,8 @@ constexpr const char* kMask =
     "transformers 5.12 models/wav2vec2/modeling_wav2vec2.py: Wav2Vec2Model._mask_hidden_states";
 constexpr const char* kPositions =
     "transformers 5.12 models/wav2vec2/modeling_wav2vec2.py: Wav2Vec2PositionalConvEmbedding.forward";
+constexpr const char* kPositionLayer =
+    "transformers 5.24 models/data2vec/modeling_data2vec_audio.py: Data2VecAudioPositionalConvLayer.forward";
 constexpr const char* kEncoder = "transformers 5.12 models/wav2vec2/modeling_wav2vec2.py: Wav2Vec2Encoder.forward";
 constexpr const char* kAttention = "transformers 5.12 models/wav2vec2/modeling_wav2vec2.py: Wav2Vec2Attention.forward";
 constexpr const char* kFeedForward =
@@ -149,6 +151,7 @@ constexpr Names kHubert = TIDEMARK_NAMES("hubert");
 constexpr Names kWavlm = TIDEMARK_NAMES("wavlm");
 constexpr Names kUniSpeech = TIDEMARK_NAMES("unispeech");
 constexpr Names kUniSpeechSat = TIDEMARK_NAMES("unispeech_sat");
+constexpr Names kData2Vec = TIDEMARK_NAMES("data2vec_audio");
 #undef TIDEMARK_NAMES
 
 bool is_wavlm(const Net& net) {
@@ -158,6 +161,7 @@ bool is_wavlm(const Net& net) {
 const Names& names_of(const Net& net) {
   const std::string& type = net.arch.model_type;
   if (type == "unispeech") return kUniSpeech;
+  if (type == "data2vec-audio") return kData2Vec;
   if (type == "unispeech-sat") return kUniSpeechSat;
   return type == "hubert" ? kHubert : is_wavlm(net) ? kWavlm : kWav2Vec2;
 }
@@ -308,6 +312,25 @@ Tensor position_embeddings(Net& net, const Names& names, const Tensor& hidden) {
   return transpose(std::move(x), 1, 2);
 }
 
+// Data2Vec's: several, each with a norm that has no weights.
+Tensor position_layer(Net& net, Tensor x) {
+  Scope in(net.tape, "", kPositionLayer);
+  const Count kernel = net.arch.position_kernel, even = kernel % 2 == 0 ? 1 : 0;
+  const Shape shape{net.H, Dim(net.H.n() / net.arch.position_groups), Dim(kernel)};
+  const Tensor weight = net.parameter("conv", "weight", shape);
+  const Tensor bias = net.parameter("conv", "bias", Shape{net.H});
+  x = convolution(std::move(x), weight, bias, {Dim(net.S.n() + even)});
+  if (even != 0) x = narrow(std::move(x), 2, 0, net.S);
+  x = net.layer_norm("layer_norm", transpose(std::move(x), 1, 2), false, false);
+  return gelu(transpose(std::move(x), 1, 2));
+}
+
+Tensor position_layers(Net& net, const Tensor& hidden) {
+  Net& part = net.part(net.arch.parts[1], net.B, net.S);
+  const Stack stack{"data2vec_audio.encoder.pos_conv_embed.layers", part.arch.num_layers, position_layer, false};
+  return transpose(part.layers(stack, transpose(hidden, 1, 2)), 1, 2);
+}
+
 Tensor into_heads(const Net& net, Tensor x) {
   const Shape four{net.B, net.S, net.A, net.hd};
   return transpose(view(std::move(x), four), 1, 2);
@@ -377,13 +400,18 @@ Tensor wav2vec2_forward(Net& net) {
   hidden = mask_time(net, names.mask, std::move(hidden));
   Scope in(net.tape, "encoder", kEncoder);
   const Tensor entered = hidden;  // a name of Wav2Vec2Model.forward, and `positions` one of its encoder's
-  const Tensor positions = position_embeddings(net, names, hidden);
+  const bool several = net.arch.parts.size() > 1;
+  const Tensor positions = several ? position_layers(net, hidden) : position_embeddings(net, names, hidden);
   hidden = add(std::move(hidden), positions);
   if (!net.arch.norm_before) hidden = net.layer_norm(names.encoder_norm, std::move(hidden));
   hidden = dropout(std::move(hidden), net.arch.residual_dropout);
   Stack stack{names.layers, net.arch.num_layers, layer};
   stack.then = Phase::kLoss;
+  // filter_output_hidden_states (transformers 5.24 backbone_utils.py): its classifiers always collect what layers
+  // return.
+  net.hands_out_all = net.arch.head == Head::kSequenceClassification && net.job.framework.at_least(5, 24);
   hidden = net.layers(stack, std::move(hidden));
+  net.hands_out_all = false;
   net.shared.bias.reset();
   if (net.arch.norm_before) hidden = net.layer_norm(names.encoder_norm, std::move(hidden));
   return hidden;
@@ -439,6 +467,7 @@ Outputs classification(Net& net, const Program&, Tensor hidden) {
   Outputs out;
   out.loss = plain_cross_entropy(net, logits);
   out.rest = {std::move(logits)};
+  net.let_handed_out_go();
   return out;
 }
 
@@ -446,6 +475,19 @@ Outputs classification(Net& net, const Program&, Tensor hidden) {
 void read_sat_config(ConfigFields& fields, Architecture& architecture) {
   read_wav2vec2_config(fields, architecture);
   architecture.has_mask_token = true;
+}
+
+// transformers 5.24 models/data2vec/configuration_data2vec_audio.py: Data2VecAudioConfig.
+void read_data2vec_config(ConfigFields& fields, Architecture& architecture) {
+  read_wav2vec2_config(fields, architecture);
+  architecture.norm_before = architecture.group_norm = false;
+  architecture.position_kernel = fields.count({"conv_pos_kernel_size"}, 19);
+  if (architecture.parts.empty()) return;
+  architecture.parts.front().group_norm = false;
+  Architecture positions = architecture;
+  positions.parts.clear();
+  positions.num_layers = fields.count({"num_conv_pos_embeddings"}, 5);
+  architecture.parts.push_back(std::move(positions));
 }
 
 constexpr ClassFacts kFacts = {.text_input = false, .input_embeddings = false, .no_split = NoSplit::kNone};
@@ -467,6 +509,8 @@ const Family kRows[] = {
      "unispeech.encoder.layers", kFacts},
     {"unispeech-sat", "UniSpeechSat", "UniSpeechSatForCTC", kWav2Vec2Classes, read_sat_config, &kWav2Vec2Program,
      "unispeech_sat.encoder.layers", kFacts},
+    {"data2vec-audio", "Data2VecAudio", "Data2VecAudioForCTC", kWav2Vec2Classes, read_data2vec_config,
+     &kWav2Vec2Program, "data2vec_audio.encoder.layers", kFacts},
 };
 
 extern const FamilyRows wav2vec2_rows;

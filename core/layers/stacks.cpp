@@ -265,12 +265,13 @@ Tensor Net::layers(const Stack& stack, Tensor hidden) {
 }
 
 void Net::let_handed_out_go() {
+  const Phase phase = tape.phase();
   for (auto& [instance, hidden] : handed_out) {
-    tape.begin_segment(Phase::kForward, instance);
+    tape.begin_segment(phase, instance);
     hidden.reset();
   }
   handed_out.clear();
-  tape.begin_segment(Phase::kForward, -1);
+  tape.begin_segment(phase, -1);
 }
 
 Tensor run_one_stack(Net& net, Tensor (*embed)(Net&), Tensor (*layer)(Net&, Tensor), Tensor (*norm)(Net&, Tensor)) {
