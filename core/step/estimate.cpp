@@ -101,7 +101,8 @@ void note_unreached(const TrainingJob& job, const Simulation& s, Issues& issues)
 
 // A norm whose weight has another dtype than its input, or BOFT's bias. A trace lacks what code casts that asks whether
 // autocast is on (Nemotron's _cast_if_autocast_enabled).
-void refuse_mixed_dtypes(const Architecture& architecture, const TrainingJob& job, const Simulation& s, Issues& issues) {
+void refuse_mixed_dtypes(const Architecture& architecture, const TrainingJob& job, const Simulation& s,
+                         Issues& issues) {
   if (!s.has_mixed_norm || architecture.trace != nullptr) return;
   if (job.has_adapter() && job.adapter.kind == AdapterKind::kBoft) {
     issues.push_back({"INVALID_COMBINATION", Severity::kError, "/adapter/kind",

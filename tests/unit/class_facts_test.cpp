@@ -70,8 +70,8 @@ TEST_CASE("a program says which attention its class can be made with, and whethe
     if (!is_among(type, {"blip-2", "got_ocr2", "granite_speech"}) && !has_no_attention(type)) {
       CHECK(program->attention.sdpa == class_.flag("sdpa"));
     }
-    // GPT-OSS and Granite's sinks take flash kernels of the hub alone, MiMo-V2-Flash those of version 4. LFM2-VL's tower
-    // has none, which a warning says.
+    // GPT-OSS and Granite's sinks take flash kernels of the hub alone, MiMo-V2-Flash those of version 4. LFM2-VL's
+    // tower has none, which a warning says.
     if (!is_among(type, {"gpt_oss", "granite_swa", "granitemoe_swa", "mimo_v2_flash", "lfm2_vl"})) {
       CHECK(program->attention.flash_attention_2 == class_.flag("flash_attention"));
     }

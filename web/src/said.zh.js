@@ -1063,7 +1063,7 @@ export default [
   ["A text that does not attend to its picture is not modelled.", "未建模不关注图片的文本。"],
   ["A loss of smoothed labels is not modelled here: set it to 0.", "此处未建模标签平滑的损失：请设为 0。"],
   [
-    "PEFT makes checkpointed models' embeddings ask for a gradient, and BLIP adds positions to these in place, which fails. Use \"none\".",
+    'PEFT makes checkpointed models\' embeddings ask for a gradient, and BLIP adds positions to these in place, which fails. Use "none".',
     "PEFT 让使用检查点的模型的嵌入要求梯度，而 BLIP 就地把位置加到其上，因此会失败。请用 “none”。",
   ],
   // HunyuanOCR.
