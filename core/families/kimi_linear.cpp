@@ -58,7 +58,7 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
   architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, false);
   read_latent_attention(fields, architecture, 0, 128, 128);
-  if (architecture.num_kv_heads != architecture.num_heads) {
+  if (architecture.num_heads > 0 && architecture.num_kv_heads != architecture.num_heads) {
     fields.error("INVALID_VALUE", "num_key_value_heads", "Latent attention has as many heads of keys as of queries.");
   }
   Experts& e = architecture.experts;

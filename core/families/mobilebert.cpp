@@ -38,7 +38,7 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   architecture.residual_dropout = architecture.embedding_dropout = dropout;
   architecture.classifier_dropout = fields.probability({"classifier_dropout"}, dropout);
   architecture.embedding_dim = fields.count({"embedding_size"}, 128);
-  if (architecture.embedding_dim >= architecture.hidden_size) {
+  if (architecture.hidden_size > 0 && architecture.embedding_dim >= architecture.hidden_size) {
     fields.error("INVALID_VALUE", "embedding_size", "Embeddings as wide as the layers are not modelled.");
   }
   const Count narrow = fields.count({"intra_bottleneck_size"}, 128);

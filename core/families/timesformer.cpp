@@ -148,7 +148,7 @@ Tensor joint_layer(Net& net, Tensor hidden_in) {
 Tensor layer(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kLayer);
   if (net.arch.parallel_attention) return joint_layer(net, std::move(hidden));
-  const Dim frames = frames_of(net), patches = patches_of(net), one(1), tokens(frames.n() * patches.n());
+  const Dim frames = frames_of(net), patches = patches_of(net), tokens(frames.n() * patches.n());
   const Dim tubes(net.B.n() * patches.n()), pictures(net.B.n() * frames.n());
   const Tensor input = std::move(hidden);
   Tensor temporal = reshape(narrow(input, 1, 1, tokens), Shape{tubes, frames, net.H});
