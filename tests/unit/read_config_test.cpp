@@ -601,7 +601,7 @@ TEST_CASE("every family says something for its bare minimum and for nothing at a
     Value any = bare(std::string(model_type).c_str());
     for (const char* key : {"n_layers", "n_layer", "num_layers"}) any = with(any, key, 32);
     if (model_type != "kimi_linear") any = with(any, "num_key_value_heads", 8);  // latent: as many as of queries
-    if (model_type == "lilt") any = with(any, "hidden_size", 3072);  // of whose sixths boxes have a quarter
+    if (model_type == "lilt") any = with(any, "hidden_size", 3072);              // of whose sixths boxes have a quarter
     for (const char* key : {"ffn_dim", "d_ff", "hidden_dim", "dff", "encoder_ffn_dim", "decoder_ffn_dim"}) {
       any = with(any, key, 16384);
     }
