@@ -407,9 +407,9 @@ Tensor wav2vec2_forward(Net& net) {
   hidden = dropout(std::move(hidden), net.arch.residual_dropout);
   Stack stack{names.layers, net.arch.num_layers, layer};
   stack.then = Phase::kLoss;
-  // filter_output_hidden_states (transformers 5.24 backbone_utils.py): its classifiers always collect what layers
-  // return.
-  net.hands_out_all = net.arch.head == Head::kSequenceClassification && net.job.framework.at_least(5, 24);
+  // filter_output_hidden_states (transformers 5.24 backbone_utils.py), here since 5.16: its classifiers always collect
+  // what layers return.
+  net.hands_out_all = net.arch.head == Head::kSequenceClassification && net.job.framework.at_least(5, 16);
   hidden = net.layers(stack, std::move(hidden));
   net.hands_out_all = false;
   net.shared.bias.reset();

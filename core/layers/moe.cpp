@@ -94,8 +94,8 @@ Tensor grouped(Net& net, const ExpertForm& form, Tensor hidden_in, Tensor indice
   const Tensor histc_input = ints(net, list, "to", Dtype::kInt32);
   const Tensor tokens_per_expert = ints(net, Shape{experts}, "histc", Dtype::kInt32);
   const Tensor offsets = ints(net, Shape{experts}, "cumsum", Dtype::kInt32);
-  // By 5.24 others' tokens are masked where there are some alone.
-  const bool masks = net.job.divides_experts_alone() || !net.job.framework.at_least(5, 24);
+  // From 5.18 on others' tokens are masked where there are some alone.
+  const bool masks = net.job.divides_experts_alone() || !net.job.framework.at_least(5, 18);
   const Tensor mask = masks ? unsqueeze(ints(net, list, "ge", Dtype::kBool), -1) : Tensor();
   Tensor bias = form.bias ? index_some(p.up.bias, sorted, n) : Tensor();
   if (masks) selected = masked_fill_in_place(std::move(selected), mask);
