@@ -19,33 +19,27 @@ const CODE = 10; // the section
 export function apart(module) {
   const streams = Object.values(S).map(() => []);
   let at = 8; // behind the magic number and the version
-  /** A number in LEB128, moved to a stream. */
+  /** A number in LEB128, moved to a stream, or nowhere: what is made anew on the way back. */
   const number = (stream) => {
     let [value, bits, byte] = [0, 0, 128];
     for (; byte > 127; bits += 7) {
       byte = module[at++];
-      streams[stream].push(byte);
+      streams[stream]?.push(byte);
       value |= (byte & 127) << bits;
     }
-    return value;
-  };
-  /** A number that is made anew on the way back. */
-  const passed = () => {
-    const value = number(S.rest);
-    streams[S.rest] = [];
     return value;
   };
   let end = at;
   for (let section = 0; section !== CODE; ) {
     at = end;
     section = module[at++];
-    const size = passed();
+    const size = number();
     end = at + size;
   }
-  const count = passed();
+  const count = number();
   const begin = at;
   for (let left = count; left > 0; left--) {
-    const stop = passed() + at;
+    const stop = number() + at;
     for (let runs = 2 * number(S.locals); runs > 0; runs--) number(S.locals);
     while (at < stop) {
       let code = module[at++];

@@ -13,7 +13,6 @@ namespace tidemark {
 namespace {
 
 constexpr const char* kModel = "transformers 5.24 models/blip/modeling_blip.py: BlipForConditionalGeneration.forward";
-constexpr const char* kTowerLayer = "transformers 5.24 models/blip/modeling_blip.py: BlipEncoderLayer.forward";
 constexpr const char* kTowerAttention = "transformers 5.24 models/blip/modeling_blip.py: BlipAttention.forward";
 constexpr const char* kText = "transformers 5.24 models/blip/modeling_blip_text.py: BlipTextModel.forward";
 constexpr const char* kEmbeddings = "transformers 5.24 models/blip/modeling_blip_text.py: BlipTextEmbeddings.forward";
@@ -62,7 +61,6 @@ Tensor tower_attention(Net& net, Tensor hidden) {
 }
 
 Tensor tower_layer(Net& net, Tensor hidden) {
-  Scope in(net.tape, "", kTowerLayer);
   return blip_layer(net, std::move(hidden), tower_attention);
 }
 

@@ -28,7 +28,7 @@ void read_bases(ConfigFields& fields, Architecture& architecture) {
   }
   std::vector<double> own, bases;
   for (const Value& item : stated->items) {
-    own.push_back(item.is_integer() ? static_cast<double>(item.integer) : item.real);
+    own.push_back(item.real);
     if (own.back() != 0.0 && std::find(bases.begin(), bases.end(), own.back()) == bases.end()) {
       bases.push_back(own.back());
     }
@@ -115,6 +115,16 @@ Tensor embed(Net& net) {
     net.shared.captured.push_back(std::move(net.shared.sin));
   }
   return embeds;
+}
+
+// GraniteSWAModel.forward: a layer is handed the mask of its kind and the tables of its base.
+void hand_by_base(Net& net, Count layer) {
+  const std::size_t kind = net.arch.layer_kinds[static_cast<std::size_t>(layer)];
+  Net::Shared& all = net.shared;
+  for (std::size_t i = 0; i < all.captured.size(); ++i) {
+    if (i / 2 + 1 != kind) all.captured[i].reset();
+  }
+  (net.is_sliding_layer(layer) ? all.causal_mask : all.sliding_mask).reset();
 }
 
 // torch/csrc/autograd/FunctionsManual.cpp: logsumexp_backward: grad * (self - result).exp().
@@ -226,14 +236,8 @@ Tensor layer(Net& net, Tensor hidden) {
   return add(std::move(residual), std::move(scaled));
 }
 
-// `hidden_states = self.norm(hidden_states)`: the name holds what goes in until the norm returns.
-Tensor last_norm(Net& net, Tensor hidden_in) {
-  const Tensor hidden = std::move(hidden_in);
-  return rms_norm(net, "model.norm", hidden);
-}
-
 // _supports_sdpa = False; of the flash kernels those of version 3 on know sinks (_compatible_flash_implementations).
-const Program kProgram = {one_stack<embed, layer, last_norm>,
+const Program kProgram = {one_stack<embed, layer, held_norm, hand_by_base>,
                           granite_head,
                           kDecoderForwards,
                           OwnLoss::kFp32,

@@ -154,12 +154,7 @@ Tensor embed(Net& net) {
   return embeds;
 }
 
-// Its input keeps its name meanwhile.
-Tensor norm(Net& net, Tensor hidden) {
-  return rms_norm(net, "model.norm", hidden);
-}
-
-const Program kLanguage = {one_stack<embed, layer, norm>, llama_head};
+const Program kLanguage = {one_stack<embed, layer, held_norm>, llama_head};
 
 /// A picture's patches, down and across.
 PictureSize grid(const Net& net) {

@@ -2,6 +2,7 @@
 // a learned number in each head's softmax and a gate; several residual streams, each read and written by weights of its
 // own; experts as DeepSeek-V3 chooses them, their activations clamped.
 #include "core/families/family.hpp"
+#include "core/families/latent.hpp"
 #include "core/families/mixtures.hpp"
 #include "core/layers/model_call.hpp"
 #include "core/model/config_experts.hpp"
@@ -188,14 +189,7 @@ Tensor self_attention(Net& net, const Tensor& x) {
   Tensor q_turned = q_parts.part[1], k_turned = view(parts.part[1], Shape{net.B, Dim(1), net.S, rope});
   rotate_both(net, q_turned, k_turned);
   const Tensor q = cat({&q_parts.part[0], &q_turned}, -1);
-  Tensor k, v;
-  {
-    Tensor up = net.linear("self_attn.kv_b_proj", latent, Dim(net.A.n() * (a.plain_dim + a.value_dim)));
-    up = split_heads(net, std::move(up), net.A, Dim(a.plain_dim + a.value_dim));
-    const Pieces kv = split(std::move(up), -1, {plain, value});
-    k = expanded_keys(net, kv.part[0], k_turned);
-    v = kv.part[1];
-  }
+  const KeysAndValues kv = expand_kv(net, latent, k_turned);
   AttentionOptions options;
   options.mask = layer_mask(net);
   options.dropout = net.arch.attention_dropout;
@@ -211,7 +205,7 @@ Tensor self_attention(Net& net, const Tensor& x) {
   }
   options.mask = masked_fill(options.mask, hidden);
   const Tensor sinks = net.fp32_parameter("self_attn", "sinks", Shape{net.A}, true);
-  Tensor out = attend_with_sinks(net, kEager, q, k, v, sinks, options);
+  Tensor out = attend_with_sinks(net, kEager, q, kv.k, kv.v, sinks, options);
   Tensor open = sigmoid(gate);
   out = mul(std::move(out), std::move(open));
   return net.linear("self_attn.o_proj", view(std::move(out), Shape{net.B, net.S, out_width}), net.H, bias);

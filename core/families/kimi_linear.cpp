@@ -1,6 +1,7 @@
 // Kimi Linear (Moonshot): three layers of Kimi delta attention, a gated delta rule that forgets by the column, to one
 // of DeepSeek's latent attention without positions; experts as DeepSeek-V3 chooses them.
 #include "core/families/family.hpp"
+#include "core/families/latent.hpp"
 #include "core/families/mixtures.hpp"
 #include "core/layers/ssm.hpp"
 #include "core/model/config_experts.hpp"
@@ -24,8 +25,6 @@ constexpr const char* kRule =
     "transformers 5.24 models/kimi_linear/modeling_kimi_linear.py: chunk_kimi_delta_attention";
 constexpr const char* kGatedNorm =
     "transformers 5.24 models/kimi_linear/modeling_kimi_linear.py: KimiLinearRMSNormGated.forward";
-
-constexpr Count kChunk = 64;  // chunk_size
 
 // The checkpoint's own lists count layers from one.
 void read_kinds(ConfigFields& fields, Architecture& architecture, const Value* linear) {
@@ -96,7 +95,7 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   read_kinds(fields, architecture, nested ? linear : nullptr);
   s.groups = s.heads;
   s.state = s.head_dim;
-  s.chunk = kChunk;
+  s.chunk = kDeltaChunk;
   refuse_router_logits(fields);
   fields.accept({"routed_scaling_factor", "moe_layer_freq", "moe_router_activation_func", "use_grouped_topk",
                  "mla_use_nope", "num_nextn_predict_layers", "topk_method", "rope_theta", "rope_scaling",
@@ -123,7 +122,7 @@ Tensor decayed_products(const Tensor& a, const Tensor& b, const Tensor& decay, c
 }
 
 Tensor triangle(Tape& t) {
-  const Shape square{Dim(kChunk), Dim(kChunk)};
+  const Shape square{Dim(kDeltaChunk), Dim(kDeltaChunk)};
   const Tensor ones = t.allocate(square, Dtype::kBool, "ones");
   return t.allocate(square, Dtype::kBool, "triu");
 }
@@ -135,7 +134,7 @@ struct Chunks {
 
 Tensor scan_chunks(const Chunks& c) {
   Tape& t = c.query.tape();
-  const Dim outer = c.query.dim(0), dk = c.key.dim(3), dv = c.value.dim(3), size(kChunk);
+  const Dim outer = c.query.dim(0), dk = c.key.dim(3), dv = c.value.dim(3), size(kDeltaChunk);
   Tensor state = zeros(t, Shape{outer, dk, dv}, c.value.dtype());
   Tensor out = zeros(t, c.value.shape(), c.value.dtype(), "zeros_like");
   const Tensor mask = triangle(t);
@@ -156,7 +155,7 @@ Tensor scan_chunks(const Chunks& c) {
     out = copy_into(std::move(out), Shape{outer, size, dv}, std::move(part));
     Tensor last = exp(select(g, 1));
     Tensor kept = mul(state, unsqueeze(std::move(last), -1));
-    Tensor rest = sub(narrow(g, 1, kChunk - 1, Dim(1)), g);
+    Tensor rest = sub(narrow(g, 1, kDeltaChunk - 1, Dim(1)), g);
     rest = exp(std::move(rest));
     rest = mul(k, std::move(rest));
     rest = matmul(transpose(std::move(rest), -1, -2), v_new);
@@ -165,37 +164,17 @@ Tensor scan_chunks(const Chunks& c) {
   return out;
 }
 
-// The inverse of a triangular matrix per chunk, row by row in place.
-Tensor solved_rows(Tensor attn) {
-  const Dim outer = attn.dim(0), chunks = attn.dim(1);
-  Tensor row, sub;
-  for (Count i = 1; i < kChunk; ++i) {
-    const Dim n(i);
-    row = clone(narrow(select(attn, 2), 2, 0, n));
-    sub = clone(narrow(narrow(attn, 2, 0, n), 3, 0, n));
-    Tensor sum = mul(unsqueeze(row, -1), sub);
-    sum = sum_over(std::move(sum), -2, false);
-    sum = add(row, std::move(sum));
-    attn = copy_into(std::move(attn), Shape{outer, chunks, n}, std::move(sum));
-  }
-  return attn;
-}
-
 // q, k, v and g [B, S, heads, D], beta [B, S, heads]: g differs from column to column, so that the decay between two
 // tokens of a chunk is a row of its own.
 Tensor delta_rule(Net& net, const Tensor& q_in, const Tensor& k_in, const Tensor& v_in, const Tensor& g_in,
                   const Tensor& beta_in) {
   Scope in(net.tape, "self_attn", kRule);
   Tape& t = net.tape;
-  const auto heads_first = [](const Tensor& x) {
-    Tensor y = contiguous(transpose(x, 1, 2));
-    return to(std::move(y), Dtype::kFp32);
-  };
   Tensor query = heads_first(q_in), key = heads_first(k_in), value = heads_first(v_in), beta = heads_first(beta_in),
          g = heads_first(g_in);
   query = l2_normalised(query);
   key = l2_normalised(key);
-  const Count extra = t.round_up(net.S.n(), kChunk) - net.S.n();
+  const Count extra = t.round_up(net.S.n(), kDeltaChunk) - net.S.n();
   {
     Tensor padded = pad(query, 2, extra);
     query = mul_scalar(std::move(padded));
@@ -203,7 +182,8 @@ Tensor delta_rule(Net& net, const Tensor& q_in, const Tensor& k_in, const Tensor
   for (Tensor* x : {&key, &value, &g, &beta}) *x = pad(*x, 2, extra);
   Tensor v_beta = mul(value, unsqueeze(beta, -1));
   Tensor k_beta = mul(key, unsqueeze(beta, -1));
-  const Dim outer(query.size(0) * query.size(1)), chunks(query.size(2) / kChunk), width = query.dim(3), size(kChunk);
+  const Dim outer(query.size(0) * query.size(1)), chunks(query.size(2) / kDeltaChunk), width = query.dim(3),
+                                                                                       size(kDeltaChunk);
   for (Tensor* x : {&query, &key, &value, &g, &k_beta, &v_beta}) {
     *x = view(std::move(*x), Shape{outer, chunks, size, width});
   }
@@ -308,13 +288,20 @@ Tensor delta_attention(Net& net, const Tensor& hidden) {
 
 }  // namespace
 
-Tensor expanded_keys(Net& net, const Tensor& plain, const Tensor& turned) {
-  const Dim left = plain.dim(-1), right = turned.dim(-1);
-  const Shape part{net.B, net.A, net.S, right};
+KeysAndValues expand_kv(Net& net, const Tensor& latent, const Tensor& turned) {
+  const LatentAttention& a = net.arch.latent;
+  const Dim plain(a.plain_dim), value(a.value_dim), both(a.plain_dim + a.value_dim), rope(a.rope_dim);
+  const Shape own{net.B, net.A, net.S, plain}, part{net.B, net.A, net.S, rope};
+  Tensor up = net.linear("self_attn.kv_b_proj", latent, Dim(net.A.n() * both.n()));
+  up = split_heads(net, std::move(up), net.A, both);
+  const Pieces kv = split(std::move(up), -1, {plain, value});
   const Tensor shared = expand(turned, part);
-  Tensor keys = net.tape.allocate(Shape{net.B, net.A, net.S, Dim(left.n() + right.n())}, plain.dtype(), "new_empty");
-  keys = copy_into(std::move(keys), Shape{net.B, net.A, net.S, left}, plain);
-  return copy_into(std::move(keys), part, shared);
+  KeysAndValues made;
+  made.k = net.tape.allocate(Shape{net.B, net.A, net.S, Dim(plain.n() + rope.n())}, kv.part[0].dtype(), "new_empty");
+  made.k = copy_into(std::move(made.k), own, kv.part[0]);
+  made.k = copy_into(std::move(made.k), part, shared);
+  made.v = kv.part[1];
+  return made;
 }
 
 namespace {
@@ -322,7 +309,7 @@ namespace {
 Tensor latent_attention(Net& net, const Tensor& x) {
   Scope in(net.tape, "self_attn", kAttention);
   const LatentAttention& a = net.arch.latent;
-  const Dim rope(a.rope_dim), plain(a.plain_dim), value(a.value_dim), width(net.A.n() * net.hd.n());
+  const Dim rope(a.rope_dim), width(net.A.n() * net.hd.n());
   const bool bias = net.arch.attention_bias;
   Tensor q;
   if (a.query_rank == 0) {
@@ -337,39 +324,22 @@ Tensor latent_attention(Net& net, const Tensor& x) {
   const Pieces parts = split(compressed, -1, {Dim(a.rank), rope});
   const Tensor latent = rms_norm(net, "self_attn.kv_a_layernorm", parts.part[0]);
   const Tensor shared = view(parts.part[1], Shape{net.B, Dim(1), net.S, rope});
-  Tensor k, v;
-  {
-    Tensor up = net.linear("self_attn.kv_b_proj", latent, Dim(net.A.n() * (a.plain_dim + a.value_dim)));
-    up = split_heads(net, std::move(up), net.A, Dim(a.plain_dim + a.value_dim));
-    const Pieces kv = split(std::move(up), -1, {plain, value});
-    k = expanded_keys(net, kv.part[0], shared);
-    v = kv.part[1];
-  }
+  const KeysAndValues kv = expand_kv(net, latent, shared);
   AttentionOptions options;
   options.mask = layer_mask(net);
   options.dropout = net.arch.attention_dropout;
-  // transformers 5.24 integrations/flash_attention.py: values as wide as keys, of which the rest is cut off behind it.
-  const bool padded = wants_flash(net.job) && a.value_dim < net.hd.n();
-  if (padded) v = pad_last(std::move(v), net.hd.n() - a.value_dim);
-  Tensor out = attention(net, q, k, v, options);
-  if (padded) {
-    out = narrow(view(std::move(out), Shape{net.B, net.S, net.A, net.hd}), -1, 0, value);
-    out = reshape(std::move(out), Shape{net.B, net.S, Dim(net.A.n() * a.value_dim)});
-  }
+  Tensor out = attention(net, q, kv.k, kv.v, options);
   return net.linear("self_attn.o_proj", std::move(out), net.H, bias);
 }
 
-Tensor layer(Net& net, Tensor hidden) {
-  Scope in(net.tape, "", kLayer);
+Tensor mixer(Net& net, Tensor hidden) {
+  const Tensor x = std::move(hidden);
   const bool attends = net.arch.layer_kinds[static_cast<std::size_t>(net.layer_index)] == 1;
-  Tensor residual = std::move(hidden);
-  Tensor h = rms_norm(net, "input_layernorm", residual);
-  h = attends ? latent_attention(net, h) : delta_attention(net, h);
-  h = add(residual, std::move(h));
-  residual = h;
-  h = rms_norm(net, "post_attention_layernorm", std::move(h));
-  h = wide_router_mlp(net, std::move(h));
-  return add(std::move(residual), std::move(h));
+  return attends ? latent_attention(net, x) : delta_attention(net, x);
+}
+
+Tensor layer(Net& net, Tensor hidden) {
+  return pre_norm_layer(net, std::move(hidden), kLayer, mixer, wide_router_mlp);
 }
 
 Tensor embed(Net& net) {

@@ -251,6 +251,17 @@ Tensor embed_by_kind(Net& net) {
   return embeds;
 }
 
+// Lfm3Model.forward: a layer that attends is handed the tables and the mask of its kind, a convolution neither.
+void hand_by_kind(Net& net, Count layer) {
+  const bool attends = net.arch.layer_kinds[static_cast<std::size_t>(layer)] > 0;
+  const bool local = net.is_sliding_layer(layer), slides = net.slides(layer);
+  Net::Shared& all = net.shared;
+  if (!attends || local) all.cos = all.sin = {};
+  if (!attends || !local) all.local_cos = all.local_sin = {};
+  if (!attends || slides) all.causal_mask.reset();
+  if (!attends || !slides) all.sliding_mask.reset();
+}
+
 Tensor norm(Net& net, Tensor hidden) {
   return rms_norm(net, "model.embedding_norm", std::move(hidden));
 }
@@ -262,7 +273,7 @@ Tensor last_norm(Net& net, Tensor hidden_in) {
 }
 
 const Program kProgram = {one_stack<embed, layer, norm>, llama_head};
-const Program kSandwichProgram = {one_stack<embed_by_kind, sandwich_layer, last_norm>, llama_head};
+const Program kSandwichProgram = {one_stack<embed_by_kind, sandwich_layer, last_norm, hand_by_kind>, llama_head};
 
 }  // namespace
 

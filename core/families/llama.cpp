@@ -339,6 +339,11 @@ Tensor llama_norm(Net& net, Tensor hidden) {
   return rms_norm(net, "model.norm", std::move(hidden));
 }
 
+Tensor held_norm(Net& net, Tensor hidden_in) {
+  const Tensor hidden = std::move(hidden_in);
+  return llama_norm(net, hidden);
+}
+
 Tensor llama_head(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kHead);
   return net.lm_head("lm_head", std::move(hidden), net.V, net.arch.head_bias);

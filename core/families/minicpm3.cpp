@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/families/family.hpp"
+#include "core/families/latent.hpp"
 #include "core/model/config_experts.hpp"
 
 namespace tidemark {
@@ -46,47 +47,6 @@ Tensor embed(Net& net) {
   return embeds;
 }
 
-// torch/csrc/autograd/functions/tensor.cpp CopySlices::apply: the gradient is copied, then the part that was written
-// to; of what was there before, zeros.
-void copy_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
-  const Dtype dtype = g[0].dtype();
-  const Shape part = n.input_shapes[1].contiguous();
-  Tensor whole = t.allocate(n.input_shapes[0], dtype, "new_empty_strided");
-  r[1] = t.allocate(part, dtype, "clone");
-  if (!n.needs(0)) return;
-  t.allocate(part, dtype, "zeros_like");
-  r[0] = std::move(whole);
-}
-
-// x[..., of a part].copy_(part)
-Tensor copy_into(Tensor x_in, const Tensor& part) {
-  Tensor x = std::move(x_in);
-  Node* n = x.tape().record("copy_", copy_backward, {&x, &part});
-  x.leave_graph();
-  x.tape().attach(n, x);
-  return x;
-}
-
-struct KeysAndValues {
-  Tensor k, v;
-};
-
-// MiniCPM3Attention.expand_kv: what keys have in common is copied beside what each head has of its own.
-KeysAndValues expand_kv(Net& net, const Tensor& narrow_kv, const Tensor& k_turned) {
-  const LatentAttention& a = net.arch.latent;
-  const Dim both(a.plain_dim + a.value_dim);
-  Tensor up = net.linear("self_attn.kv_b_proj", narrow_kv, Dim(net.A.n() * both.n()));
-  up = split_heads(net, std::move(up), net.A, both);
-  const Pieces kv = split(up, -1, {Dim(a.plain_dim), Dim(a.value_dim)});
-  const Tensor shared = expand(k_turned, Shape{net.B, net.A, net.S, Dim(a.rope_dim)});
-  KeysAndValues made;
-  made.k = net.tape.allocate(Shape{net.B, net.A, net.S, net.hd}, up.dtype(), "new_empty");
-  made.k = copy_into(std::move(made.k), kv.part[0]);
-  made.k = copy_into(std::move(made.k), shared);
-  made.v = kv.part[1];
-  return made;
-}
-
 Tensor self_attention(Net& net, Tensor hidden) {
   Scope in(net.tape, "self_attn", kAttention);
   const Tensor x = std::move(hidden);
@@ -121,12 +81,6 @@ Tensor layer(Net& net, Tensor hidden) {
   return scaled_layer(net, std::move(hidden), kLayer, rms_norm, self_attention);
 }
 
-// `hidden_states = self.norm(hidden_states)`: the name holds what goes in until the norm returns.
-Tensor last_norm(Net& net, Tensor hidden_in) {
-  const Tensor hidden = std::move(hidden_in);
-  return rms_norm(net, "model.norm", hidden);
-}
-
 // The hidden states are divided before the head sees them.
 Tensor head(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kHead);
@@ -135,7 +89,7 @@ Tensor head(Net& net, Tensor hidden) {
   return net.lm_head("lm_head", std::move(hidden), net.V);
 }
 
-const Program kProgram = {one_stack<embed, layer, last_norm>, head};
+const Program kProgram = {one_stack<embed, layer, held_norm>, head};
 
 }  // namespace
 

@@ -36,8 +36,6 @@ Tensor wide_router_mlp(Net& net, Tensor hidden);
 Tensor wide_router_mlp(Net& net, Tensor hidden, const ExpertForm& form);
 /// An error where `output_router_logits` is on: that the outputs keep them is not modelled for these files.
 void refuse_router_logits(ConfigFields& fields);
-/// KimiLinearAttention.expand_kv: the two parts of the keys [B, A, S, …] and [B, 1, S, …] put into one tensor.
-Tensor expanded_keys(Net& net, const Tensor& plain, const Tensor& turned);
 /// LagunaAttention's apply_rotary_pos_emb: the leading columns turn, which may be more or fewer in sliding layers.
 void turn_by_kind(Net& net, Tensor& q, Tensor& k);
 /// DeepseekV3MoE.route_tokens_to_experts: sigmoids, a correction in the choice alone, the best of the best groups.

@@ -13,6 +13,8 @@ Tensor llama_embed(Net& net);
 Tensor decoder_embed(Net& net, const char* source, bool wide_tables);
 /// LlamaModel.norm
 Tensor llama_norm(Net& net, Tensor hidden);
+/// `hidden_states = self.norm(hidden_states)`: the name holds what goes in until the norm returns.
+Tensor held_norm(Net& net, Tensor hidden);
 /// LlamaForCausalLM.lm_head
 Tensor llama_head(Net& net, Tensor hidden);
 /// GPTJAttention._attn and GPTNeoSelfAttention._attn: scores in fp32. GPT-Neo's are unscaled and masked by a buffer.

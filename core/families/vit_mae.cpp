@@ -139,7 +139,7 @@ Outputs pre_training(Net& net, const Program&, Tensor hidden) {
     target = t.allocate(shape, root.dtype(), "div");
   }
   Tensor loss = power(sub(logits, target));
-  loss = mean_over(std::move(loss), 2);
+  loss = mean_over(std::move(loss), -1);
   loss = mean_all(mul(std::move(loss), net.more_inputs[0]));
   const Tensor count = t.allocate(Shape{}, Dtype::kFp32, "sum");
   loss = div(std::move(loss), count);

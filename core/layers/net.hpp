@@ -62,6 +62,8 @@ struct Stack {
   Tensor (*after)(Net& net, Tensor hidden) = nullptr;  ///< what the loop does behind each layer, outside its checkpoint
   bool always = false;                                 ///< checkpointed whatever the job says
   bool hands_states = false;                           ///< Shared::encoder_states is handed to each by position
+  /// Takes out of net.shared what this layer is not handed by its caller; elsewhere layers are taken to get all of it.
+  void (*hand)(Net& net, Count layer) = nullptr;
 };
 
 /// The model as it runs: the tape, what it is, how it is trained, and what all its layers share.

@@ -62,13 +62,15 @@ struct Program {
 };
 
 /// Embeddings, one stack of layers, a norm: the forward of most models.
-Tensor run_one_stack(Net& net, Tensor (*embed)(Net&), Tensor (*layer)(Net&, Tensor), Tensor (*norm)(Net&, Tensor));
+Tensor run_one_stack(Net& net, Tensor (*embed)(Net&), Tensor (*layer)(Net&, Tensor), Tensor (*norm)(Net&, Tensor),
+                     void (*hand)(Net&, Count) = nullptr);
 /// The same as a Program's forward. `embed`: embeddings, position tables and masks, what the model's forward does
 /// before its loop over the layers. `layer`: one layer, net.layer_index says which. `norm`: what it does behind the
-/// loop.
-template <Tensor (*embed)(Net&), Tensor (*layer)(Net&, Tensor), Tensor (*norm)(Net&, Tensor)>
+/// loop. `hand`: Stack::hand.
+template <Tensor (*embed)(Net&), Tensor (*layer)(Net&, Tensor), Tensor (*norm)(Net&, Tensor),
+          void (*hand)(Net&, Count) = nullptr>
 Tensor one_stack(Net& net) {
-  return run_one_stack(net, embed, layer, norm);
+  return run_one_stack(net, embed, layer, norm, hand);
 }
 
 /// An error where the program cannot run with the job's attention, or cannot recompute it alone as the job asks.

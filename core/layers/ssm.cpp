@@ -7,47 +7,17 @@
 #include "core/tape/scan_ops.hpp"
 
 namespace tidemark {
-namespace {
 
-constexpr const char* kDeltaRule =
-    "transformers 5.12 models/qwen3_next/modeling_qwen3_next.py: torch_chunk_gated_delta_rule";
-constexpr const char* kFla = "flash-linear-attention 0.4 ops/gated_delta_rule/chunk.py: ChunkGatedDeltaRuleFunction";
-constexpr const char* kGatedNorm =
-    "transformers 5.12 models/qwen3_next/modeling_qwen3_next.py: Qwen3NextRMSNormGated.forward";
-constexpr const char* kPadding = "transformers 5.12 models/mamba2/modeling_mamba2.py: apply_mask_to_padding_states";
-
-constexpr Count kChunk = 64;  // chunk_size of the torch path
-
-// l2norm: x * rsqrt((x * x).sum(-1, keepdim=True) + eps)
-Tensor l2_normalised(Tensor x_in) {
-  const Tensor x = std::move(x_in);
-  Tensor r = mul(x, x);
-  r = sum_over(std::move(r), -1, true);
-  r = add_scalar(std::move(r));
-  r = rsqrt(std::move(r));
-  return mul(x, std::move(r));
-}
-
-// x.transpose(1, 2).contiguous().to(torch.float32)
 Tensor heads_first(Tensor x) {
   Tensor y = contiguous(transpose(std::move(x), 1, 2));
   return to(std::move(y), Dtype::kFp32);
 }
 
-// Batch and heads as one dimension, the tokens cut into chunks.
-Tensor in_chunks(Tensor x) {
-  const Shape s = x.shape();
-  const Dim outer(s.size(0) * s.size(1)), chunks(s.size(2) / kChunk);
-  if (s.rank == 3) return view(std::move(x), Shape{outer, chunks, Dim(kChunk)});
-  return view(std::move(x), Shape{outer, chunks, Dim(kChunk), s.dim(3)});
-}
-
-// The inverse of a triangular matrix per chunk, row by row in place.
 Tensor solved_rows(Tensor attn_in) {
   Tensor attn = std::move(attn_in);
   const Dim outer = attn.dim(0), chunks = attn.dim(1);
   Tensor row, sub;
-  for (Count i = 1; i < kChunk; ++i) {
+  for (Count i = 1; i < kDeltaChunk; ++i) {
     const Dim n(i);
     row = clone(narrow(select(attn, 2), 2, 0, n));
     sub = clone(narrow(narrow(attn, 2, 0, n), 3, 0, n));
@@ -59,6 +29,33 @@ Tensor solved_rows(Tensor attn_in) {
   return attn;
 }
 
+namespace {
+
+constexpr const char* kDeltaRule =
+    "transformers 5.12 models/qwen3_next/modeling_qwen3_next.py: torch_chunk_gated_delta_rule";
+constexpr const char* kFla = "flash-linear-attention 0.4 ops/gated_delta_rule/chunk.py: ChunkGatedDeltaRuleFunction";
+constexpr const char* kGatedNorm =
+    "transformers 5.12 models/qwen3_next/modeling_qwen3_next.py: Qwen3NextRMSNormGated.forward";
+constexpr const char* kPadding = "transformers 5.12 models/mamba2/modeling_mamba2.py: apply_mask_to_padding_states";
+
+// l2norm: x * rsqrt((x * x).sum(-1, keepdim=True) + eps)
+Tensor l2_normalised(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  Tensor r = mul(x, x);
+  r = sum_over(std::move(r), -1, true);
+  r = add_scalar(std::move(r));
+  r = rsqrt(std::move(r));
+  return mul(x, std::move(r));
+}
+
+// Batch and heads as one dimension, the tokens cut into chunks.
+Tensor in_chunks(Tensor x) {
+  const Shape s = x.shape();
+  const Dim outer(s.size(0) * s.size(1)), chunks(s.size(2) / kDeltaChunk);
+  if (s.rank == 3) return view(std::move(x), Shape{outer, chunks, Dim(kDeltaChunk)});
+  return view(std::move(x), Shape{outer, chunks, Dim(kDeltaChunk), s.dim(3)});
+}
+
 /// The chunks of torch_chunk_gated_delta_rule.
 struct Chunks {
   Tensor query, key, value, decay, decay_mask, cumulative;
@@ -67,7 +64,7 @@ struct Chunks {
 // for i in range(0, total_sequence_length // chunk_size)
 Tensor scan_chunks(const Chunks& c, Dtype dtype) {
   Tape& t = c.query.tape();
-  const Dim outer = c.query.dim(0), dk = c.key.dim(3), dv = c.value.dim(3), size(kChunk);
+  const Dim outer = c.query.dim(0), dk = c.key.dim(3), dv = c.value.dim(3), size(kDeltaChunk);
   Tensor state = zeros(t, Shape{outer, dk, dv}, dtype);
   Tensor out = zeros(t, c.value.shape(), c.value.dtype(), "zeros_like");
   Tensor mask = t.allocate(Shape{size, size}, Dtype::kBool, "ones");
@@ -116,13 +113,13 @@ Tensor torch_delta_rule(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, Tensor 
     beta = std::move(b);
     g = std::move(decay);
   }
-  const Count extra = t.round_up(net.S.n(), kChunk) - net.S.n();
+  const Count extra = t.round_up(net.S.n(), kDeltaChunk) - net.S.n();
   for (Tensor* x : {&query, &key, &value, &beta, &g}) *x = pad(std::move(*x), 2, extra);
   query = mul_scalar(std::move(query));
   Tensor v_beta = mul(value, unsqueeze(beta, -1));
   Tensor k_beta = mul(key, unsqueeze(beta, -1));
   for (Tensor* x : {&query, &key, &value, &k_beta, &v_beta, &g}) *x = in_chunks(std::move(*x));
-  const Dim size(kChunk);
+  const Dim size(kDeltaChunk);
   Tensor mask = t.allocate(Shape{size, size}, Dtype::kBool, "ones");
   mask = t.allocate(Shape{size, size}, Dtype::kBool, "triu");
   g = cumsum(std::move(g));

@@ -15,6 +15,12 @@ Tensor causal_convolution(Net& net, const char* name, Tensor x, bool bias, bool 
 /// Norm before gate, over the last dimension of rows: Qwen3NextRMSNormGated, or fla's kernel for it.
 Tensor norm_then_gate(Net& net, const char* name, Tensor x, Tensor gate, bool by_fla = true);
 
+/// chunk_size of the delta rules' torch paths.
+constexpr Count kDeltaChunk = 64;
+/// x.transpose(1, 2).contiguous().to(torch.float32)
+Tensor heads_first(Tensor x);
+/// The inverse of a triangular matrix per chunk [outer, chunks, 64, 64], row by row in place.
+Tensor solved_rows(Tensor attn);
 /// torch_chunk_gated_delta_rule, or fla's kernel for it: q and k [B, S, heads, D] normalised, v [B, S, heads, D], g and
 /// beta [B, S, heads].
 Tensor gated_delta_rule(Net& net, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& g,

@@ -155,33 +155,6 @@ bool is_trained(const Tensor& argument) {
   return argument.defined() && argument.requires_grad();
 }
 
-// transformers 5.24 models/lfm3/modeling_lfm3.py Lfm3Model.forward, models/granite_swa/…: a layer is handed the tables
-// and the mask of its kind, and LFM3's convolutions neither; elsewhere layers are taken to get all. What a re-entrant
-// checkpoint was handed stays as long as the graph.
-bool hands_by_kind(const Net& net) {
-  const bool convolves = net.arch.ssm.kernel > 0 && net.shared.local_cos.defined();
-  const bool by_base = net.arch.residual_scale && !net.shared.captured.empty();
-  return !net.job.use_reentrant && (convolves || by_base);
-}
-
-void leave_what_is_handed(Net& net, Count layer) {
-  const std::size_t kind = net.arch.layer_kinds[static_cast<std::size_t>(layer)];
-  const bool local = net.is_sliding_layer(layer);
-  Net::Shared& all = net.shared;
-  if (!all.captured.empty()) {  // the pairs of tables of Granite's bases
-    for (std::size_t i = 0; i < all.captured.size(); ++i) {
-      if (i / 2 + 1 != kind) all.captured[i].reset();
-    }
-    (local ? all.causal_mask : all.sliding_mask).reset();
-    return;
-  }
-  const bool attends = kind > 0, slides = net.slides(layer);
-  if (!attends || local) all.cos = all.sin = {};
-  if (!attends || !local) all.local_cos = all.local_sin = {};
-  if (!attends || slides) all.causal_mask.reset();
-  if (!attends || !slides) all.sliding_mask.reset();
-}
-
 }  // namespace
 
 Tensor Net::checkpointed_layer(const Stack& stack, Count layer, const Tensor& hidden) {
@@ -189,11 +162,12 @@ Tensor Net::checkpointed_layer(const Stack& stack, Count layer, const Tensor& hi
       stack.hands_states || whole_->arch.num_decoder_layers > 0 || whole_->arch.denoiser.latents > 0;
   const bool by_position = job.use_reentrant && has_context;
   const bool returns = by_position && whole_->arch.num_buckets > 0;
-  const bool by_kind = hands_by_kind(*this);
+  // What a re-entrant checkpoint was handed stays as long as the graph.
+  const bool hands = stack.hand != nullptr && !job.use_reentrant;
   Shared all;
-  if (by_kind) {
+  if (hands) {
     all = shared;
-    leave_what_is_handed(*this, layer);
+    stack.hand(*this, layer);
   }
   const auto call = [this, stack, layer, returns, first = first_layer, tables = shared](Tensor x) {
     const Shared outside = std::move(shared);
@@ -222,7 +196,7 @@ Tensor Net::checkpointed_layer(const Stack& stack, Count layer, const Tensor& hi
   for (std::size_t i = 0; returns && i < kReturned; ++i) {
     if ((shared.*kArguments[i]).defined()) shared.*kArguments[i] = std::move(returned[next++]);
   }
-  if (by_kind) shared = std::move(all);
+  if (hands) shared = std::move(all);
   return out;
 }
 
@@ -274,9 +248,11 @@ void Net::let_handed_out_go() {
   tape.begin_segment(phase, -1);
 }
 
-Tensor run_one_stack(Net& net, Tensor (*embed)(Net&), Tensor (*layer)(Net&, Tensor), Tensor (*norm)(Net&, Tensor)) {
+Tensor run_one_stack(Net& net, Tensor (*embed)(Net&), Tensor (*layer)(Net&, Tensor), Tensor (*norm)(Net&, Tensor),
+                     void (*hand)(Net&, Count)) {
   Stack stack{net.arch.layers_path, net.arch.num_layers, layer};
   stack.then = Phase::kLoss;
+  stack.hand = hand;
   Tensor hidden = embed(net);
   if (net.stage != nullptr) net.model_locals.clear();
   hidden = net.layers(stack, std::move(hidden));

@@ -56,7 +56,7 @@ Tensor reshaped(const Tensor& x, const Shape& shape, const char* name) {
 Tensor mean_over(Tensor x_in, int dim) {
   const Tensor x = std::move(x_in);
   Shape s = x.shape();
-  for (int i = dim; i + 1 < s.rank; ++i) s.dims[i] = s.dims[i + 1];
+  for (int i = dim < 0 ? s.rank + dim : dim; i + 1 < s.rank; ++i) s.dims[i] = s.dims[i + 1];
   --s.rank;
   s.make_contiguous();
   return reshaped(x, s, "mean");
