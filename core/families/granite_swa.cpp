@@ -16,14 +16,9 @@ namespace {
 
 // A layer's kind: 0 where nothing turns, else which of the bases, counted from 1 and from the smallest.
 void read_bases(ConfigFields& fields, Architecture& architecture) {
-  const Value* const stated = fields.find({"layer_rope_theta"});
-  const auto layers = static_cast<std::size_t>(architecture.num_layers);
-  if (stated == nullptr || !stated->is_array()) {
-    architecture.layer_kinds.assign(layers, 1);
-    return;
-  }
-  if (stated->items.size() != layers) {
-    fields.error("INVALID_VALUE", "layer_rope_theta", "\"layer_rope_theta\" must be a list with one entry per layer.");
+  const Value* const stated = list_of_layers(fields, "layer_rope_theta", architecture.num_layers);
+  if (stated == nullptr) {
+    architecture.layer_kinds.assign(static_cast<std::size_t>(architecture.num_layers), 1);
     return;
   }
   std::vector<double> own, bases;

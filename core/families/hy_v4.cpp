@@ -45,15 +45,14 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   read_expert_groups(fields, architecture, 1, 1);
   architecture.experts.normalised = fields.flag({"norm_topk_prob"}, true);
   architecture.compressed.streams = fields.count({"hc_mult"}, 4);
-  const Value* const types = fields.find({"indexer_types"});
-  const bool stated = types != nullptr && types->is_array();
-  if (stated && static_cast<Count>(types->items.size()) != architecture.num_layers) {
-    fields.error("INVALID_VALUE", "indexer_types", "\"indexer_types\" must have one entry per layer.");
-    return;
-  }
+  const Value* const types = list_of_layers(fields, "indexer_types", architecture.num_layers);
   for (Count i = 0; i < architecture.num_layers; ++i) {
-    const bool shares =
-        stated ? types->items[static_cast<std::size_t>(i)].string == "shared" : i > 0 && (i - 1) % 4 != 0;
+    const std::string word = types != nullptr ? types->items[static_cast<std::size_t>(i)].string : "";
+    const bool shares = types != nullptr ? word == "shared" : i > 0 && (i - 1) % 4 != 0;
+    if (types != nullptr && word != "shared" && word != "full") {
+      fields.error("INVALID_VALUE", "indexer_types",
+                   "Only \"full\" and \"shared\" are modelled, not \"" + word + "\".");
+    }
     if (shares && i == 0) fields.error("INVALID_VALUE", "indexer_types", "The first layer has no choice to share.");
     architecture.layer_kinds.push_back(shares ? 1 : 0);
   }

@@ -5,6 +5,7 @@
 #include "core/families/mixtures.hpp"
 #include "core/layers/ssm.hpp"
 #include "core/model/config_experts.hpp"
+#include "core/model/config_ssm.hpp"
 #include "core/tape/ops/convolution.hpp"
 #include "core/tape/routing_ops.hpp"
 #include "core/tape/scan_ops.hpp"
@@ -28,19 +29,13 @@ constexpr const char* kGatedNorm =
 
 // The checkpoint's own lists count layers from one.
 void read_kinds(ConfigFields& fields, Architecture& architecture, const Value* linear) {
-  const Value* const types = fields.find({"layer_types"});
-  const Value* const full = linear != nullptr ? linear->find("full_attn_layers") : nullptr;
-  const bool stated = types != nullptr && types->is_array();
-  if (stated && static_cast<Count>(types->items.size()) != architecture.num_layers) {
-    fields.error("INVALID_VALUE", "layer_types", "\"layer_types\" must be a list with one entry per layer.");
-    return;
+  if (fields.has({"layer_types"})) {
+    return read_layer_kinds(fields, architecture, {"linear_attention", "full_attention"}, 4);
   }
+  const Value* const full = linear != nullptr ? linear->find("full_attn_layers") : nullptr;
   for (Count i = 0; i < architecture.num_layers; ++i) {
-    bool attends = i > 0 && i % 4 == 0;
-    if (stated) {
-      attends = types->items[static_cast<std::size_t>(i)].string == "full_attention";
-    } else if (full != nullptr) {
-      attends = false;
+    bool attends = full == nullptr && i > 0 && i % 4 == 0;
+    if (full != nullptr) {
       for (const Value& item : full->items) attends = attends || item.integer == i + 1;
     }
     architecture.layer_kinds.push_back(attends ? 1 : 0);

@@ -14,12 +14,8 @@ namespace {
 
 // Columns of a head that rotate in layers of that type (LagunaConfig.__post_init__: rope_parameters).
 Count rotary_columns(ConfigFields& fields, const Architecture& architecture, const char* type, double standard) {
-  double factor = standard;
-  if (const Value* all = object_in(fields, "rope_parameters")) {
-    const Value* given = all->find(type);
-    const Value* part = given != nullptr ? given->find("partial_rotary_factor") : nullptr;
-    factor = part != nullptr && part->is_number() ? std::clamp(part->real, 0.0, 1.0) : 1.0;
-  }
+  const double unsaid = object_in(fields, "rope_parameters") != nullptr ? 1.0 : standard;
+  const double factor = rotary_factor_of(fields, type).value_or(unsaid);
   return static_cast<Count>(static_cast<double>(architecture.head_dim) * factor);
 }
 

@@ -29,7 +29,7 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
                  "The boxes' columns have to be whole parts of a layer's, of its heads' and of its feed-forward's.");
   }
   // What the last layer makes of the boxes nothing reads.
-  if (architecture.num_layers > 0 && architecture.num_layers < 1024) {
+  if (architecture.num_layers > 0) {
     architecture.layer_kinds.assign(static_cast<std::size_t>(architecture.num_layers), 0);
     architecture.layer_kinds.back() = 1;
   }

@@ -24,12 +24,8 @@ constexpr const char* kEager =
 
 // Columns that turn in layers of that type.
 Count rotary_columns(ConfigFields& fields, const Architecture& architecture, const char* type) {
-  double factor = 0.334;
-  const Value* const all = object_in(fields, "rope_parameters");
-  const Value* const given = all != nullptr ? all->find(type) : nullptr;
-  const Value* const part = given != nullptr ? given->find("partial_rotary_factor") : nullptr;
-  if (part != nullptr && part->is_number()) factor = std::clamp(part->real, 0.0, 1.0);
-  return static_cast<Count>(static_cast<double>(architecture.head_dim) * factor);
+  return static_cast<Count>(static_cast<double>(architecture.head_dim) *
+                            rotary_factor_of(fields, type).value_or(0.334));
 }
 
 // transformers 5.24 models/mimo_v2_flash/configuration_mimo_v2_flash.py: MiMoV2FlashConfig.

@@ -251,6 +251,8 @@ constexpr Most kMost[] = {
     {"num_decoder_layers", kMostLayers, "layers"},
     {"encoder_layers", kMostLayers, "layers"},
     {"decoder_layers", kMostLayers, "layers"},
+    {"decoder_num_hidden_layers", kMostLayers, "layers"},
+    {"layers", kMostLayers, "layers"},
     {"depth", kMostLayers, "layers"},
     {"depths", kMostLayers, "layers"},
     {"num_blocks", kMostLayers, "layers"},

@@ -2,6 +2,8 @@
 // gate; clamped feed-forwards; experts chosen by sigmoids beside one that all tokens pass through. What sees stands
 // beside it, and is declared alone.
 #include <algorithm>
+#include <optional>
+#include <vector>
 
 #include "core/families/family.hpp"
 #include "core/families/mixtures.hpp"
@@ -26,17 +28,32 @@ constexpr const char* kTowerLayer =
 
 // Columns that turn in layers of that type: those of the first such layer where a list has an entry for each.
 Count rotary_columns(ConfigFields& fields, const Architecture& architecture, bool slides) {
-  double factor = 1.0;
-  const Value* const all = object_in(fields, "rope_parameters");
-  const Value* const given = all != nullptr ? all->find(slides ? "sliding_attention" : "full_attention") : nullptr;
-  const Value* part = given != nullptr ? given->find("partial_rotary_factor") : nullptr;
+  std::optional<double> factor = rotary_factor_of(fields, slides ? "sliding_attention" : "full_attention");
   const Value* const list = fields.find({"partial_rotary_factors"});
-  for (std::size_t i = 0; given == nullptr && list != nullptr && i < list->items.size(); ++i) {
+  for (std::size_t i = 0; !factor && list != nullptr && i < list->items.size(); ++i) {
     const bool fits = i < architecture.sliding_layers.size() && (architecture.sliding_layers[i] != 0) == slides;
-    if (fits && part == nullptr) part = &list->items[i];
+    const Value& part = list->items[i];
+    if (fits && part.is_number()) factor = part.real;
   }
-  if (part != nullptr && part->is_number()) factor = std::clamp(part->real, 0.0, 1.0);
-  return static_cast<Count>(static_cast<double>(architecture.head_dim) * factor);
+  if (factor && !(*factor >= 0.0 && *factor <= 1.0)) {
+    fields.error("INVALID_VALUE", "partial_rotary_factors", "Each of these must lie between 0 and 1.");
+  }
+  return static_cast<Count>(static_cast<double>(architecture.head_dim) * factor.value_or(1.0));
+}
+
+// The word that a list of a further key has for each layer; such lists may go on behind the last one.
+std::vector<std::string_view> words_of(ConfigFields& fields, std::string_view key, Count num_layers,
+                                       std::initializer_list<std::string_view> known) {
+  std::vector<std::string_view> words;
+  const Value* const list = fields.find({key});
+  if (list == nullptr || list->is_null()) return words;
+  for (const Value& item : list->items) {
+    const bool is_known = std::find(known.begin(), known.end(), item.string) != known.end();
+    if (is_known && static_cast<Count>(words.size()) < num_layers) words.push_back(item.string);
+  }
+  if (static_cast<Count>(words.size()) == num_layers) return words;
+  fields.error("INVALID_VALUE", key, "This must be a list of transformers' words, one for each layer.");
+  return {};
 }
 
 // transformers 5.24 models/step3p7/configuration_step3p7.py: Step3p7TextConfig. Lists may have entries of layers behind
@@ -65,20 +82,15 @@ void read_text(ConfigFields& fields, Architecture& architecture) {
   if (heads != nullptr && heads->is_integer() && heads->integer > 0 && !fields.has({"num_sliding_attention_heads"})) {
     sliding_heads = heads->integer;
   }
-  const Value* const types = fields.find({"layer_types"});
-  const Value* const mlps = fields.find({"mlp_layer_types"});
-  const auto word = [](const Value* list, Count i) -> std::string_view {
-    const auto at = static_cast<std::size_t>(i);
-    return list != nullptr && at < list->items.size() ? std::string_view{list->items[at].string} : std::string_view{};
-  };
+  const auto types = words_of(fields, "layer_types", architecture.num_layers, {"full_attention", "sliding_attention"});
+  const auto mlps = words_of(fields, "mlp_layer_types", architecture.num_layers, {"dense", "sparse"});
   bool slides = false;
-  for (Count i = 0; i < architecture.num_layers; ++i) {
-    const bool local = word(types, i) == "sliding_attention";
-    const std::string_view mlp = word(mlps, i);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(architecture.num_layers); ++i) {
+    const bool local = !types.empty() && types[i] == "sliding_attention";
     slides = slides || local;
     architecture.sliding_layers.push_back(local);
     architecture.local_layers.push_back(local ? sliding_heads : architecture.num_heads);
-    e.dense_layers.push_back(mlp.empty() ? i < 3 : mlp != "sparse");
+    e.dense_layers.push_back(mlps.empty() ? i < 3 : mlps[i] == "dense");
   }
   architecture.sliding_window = fields.nullable({"sliding_window"}, std::nullopt).value_or(0);
   architecture.rotary_dim = rotary_columns(fields, architecture, false);
@@ -91,7 +103,7 @@ void read_text(ConfigFields& fields, Architecture& architecture) {
     fields.error("INVALID_VALUE", "num_key_value_heads",
                  "Heads of keys must divide those of queries, and a token can take no more experts than there are.");
   }
-  if (fields.has({"moe_layers_enum"}) && mlps == nullptr) {
+  if (fields.has({"moe_layers_enum"}) && mlps.empty()) {
     fields.error("UNSUPPORTED_VALUE", "moe_layers_enum", "Say \"mlp_layer_types\", an entry for each layer.");
   }
   if (fields.flag({"use_bidirectional_attention"}, false)) {

@@ -15,16 +15,22 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   architecture.patch_size = square_side(fields, "patch_size", 16);
   architecture.num_channels = fields.count({"num_channels"}, 3);
   const Count side = architecture.image_size / architecture.patch_size;
-  if (side == 0) fields.error("INVALID_VALUE", "patch_size", "A patch is larger than the image.");
+  if (side == 0) return fields.error("INVALID_VALUE", "patch_size", "A patch is larger than the image.");
   architecture.max_positions = side * side + 1;
-  const double kept = static_cast<double>(side * side) * (1.0 - fields.number({"mask_ratio"}, 0.75));
+  const double kept = static_cast<double>(side * side) * (1.0 - fields.probability({"mask_ratio"}, 0.75));
   architecture.pictures.tokens = static_cast<Count>(kept);
+  if (architecture.pictures.tokens == 0) {
+    return fields.error("INVALID_VALUE", "mask_ratio", "Of each picture a patch has to be left.");
+  }
   architecture.norm_head = fields.flag({"norm_pix_loss"}, false);
   Architecture decoder = architecture;
   decoder.hidden_size = fields.count({"decoder_hidden_size"}, 512);
   decoder.num_layers = fields.count({"decoder_num_hidden_layers"}, 8);
   decoder.num_heads = decoder.num_kv_heads = fields.count({"decoder_num_attention_heads"}, 16);
   decoder.head_dim = decoder.hidden_size / decoder.num_heads;
+  if (decoder.hidden_size % decoder.num_heads != 0) {
+    fields.error("INVALID_VALUE", "decoder_num_attention_heads", "The decoder's heads do not divide its width.");
+  }
   decoder.intermediate_size = fields.count({"decoder_intermediate_size"}, 2048);
   architecture.parts.push_back(std::move(decoder));
 }

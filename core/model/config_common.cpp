@@ -89,6 +89,24 @@ void read_head_dim(ConfigFields& fields, Architecture& architecture, std::option
   }
 }
 
+std::optional<double> rotary_factor_of(ConfigFields& fields, const char* layer_type) {
+  const Value* const all = fields.find({"rope_parameters"});
+  const Value* const given = all != nullptr ? all->find(layer_type) : nullptr;
+  const Value* const part = given != nullptr ? given->find("partial_rotary_factor") : nullptr;
+  if (part == nullptr || !part->is_number()) return std::nullopt;
+  if (part->real >= 0.0 && part->real <= 1.0) return part->real;
+  fields.error("INVALID_VALUE", "rope_parameters", "\"partial_rotary_factor\" must lie between 0 and 1.");
+  return std::nullopt;
+}
+
+const Value* list_of_layers(ConfigFields& fields, std::string_view key, Count num_layers) {
+  const Value* const list = fields.find({key});
+  if (list == nullptr || list->is_null()) return nullptr;
+  if (list->is_array() && static_cast<Count>(list->items.size()) == num_layers) return list;
+  fields.error("INVALID_VALUE", key, "\"" + std::string{key} + "\" must be a list with one entry per layer.");
+  return nullptr;
+}
+
 void read_rotary_factor(ConfigFields& fields, Architecture& architecture, double class_default) {
   double factor = fields.number({"partial_rotary_factor"}, class_default);
   // The newer dictionary counts before the key beside it.

@@ -37,6 +37,13 @@ Activation read_activation(ConfigFields& fields, ConfigFields::Spellings keys, s
 /// LayerDrop skips whole layers now and then; the step that skips none is the highest. Says so where it is on.
 void note_layerdrop(ConfigFields& fields, std::string_view key, double class_default);
 
+/// `partial_rotary_factor` of a type of layers in `rope_parameters`, where that says one.
+std::optional<double> rotary_factor_of(ConfigFields& fields, const char* layer_type);
+
+/// The list that a key has, of one entry per layer. Null where the key is absent or null; with an error where it is not
+/// such a list.
+const Value* list_of_layers(ConfigFields& fields, std::string_view key, Count num_layers);
+
 /// `layer_types`: which layers slide. Nothing where the key is absent or null.
 std::optional<LayerFlags> read_layer_types(ConfigFields& fields, const Architecture& architecture);
 

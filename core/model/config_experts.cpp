@@ -2,6 +2,8 @@
 
 #include <string>
 
+#include "core/model/config_common.hpp"
+
 namespace tidemark {
 
 void read_experts(ConfigFields& fields, Architecture& architecture, const ExpertDefaults& defaults,
@@ -61,14 +63,9 @@ void read_dense_prefix(ConfigFields& fields, Architecture& architecture, Count c
 }
 
 void read_mlp_layer_types(ConfigFields& fields, Architecture& architecture) {
-  const Value* types = fields.find({"mlp_layer_types"});
-  const bool stated = types != nullptr && types->is_array();
-  if (stated && static_cast<Count>(types->items.size()) != architecture.num_layers) {
-    fields.error("INVALID_VALUE", "mlp_layer_types", "\"mlp_layer_types\" must have one entry per layer.");
-    return;
-  }
+  const Value* const types = list_of_layers(fields, "mlp_layer_types", architecture.num_layers);
   for (Count layer = 0; layer < architecture.num_layers; ++layer) {
-    const bool dense = stated ? types->items[static_cast<std::size_t>(layer)].string != "sparse" : layer == 0;
+    const bool dense = types != nullptr ? types->items[static_cast<std::size_t>(layer)].string != "sparse" : layer == 0;
     architecture.experts.dense_layers.push_back(dense);
   }
 }

@@ -8,8 +8,8 @@ namespace tidemark {
 void read_layer_kinds(ConfigFields& fields, Architecture& architecture, std::initializer_list<std::string_view> words,
                       Count period) {
   const Value* types = fields.find({"layer_types", "layers_block_type"});
-  const bool stated = types != nullptr && types->is_array();
-  if (stated && static_cast<Count>(types->items.size()) != architecture.num_layers) {
+  const bool stated = types != nullptr && !types->is_null();
+  if (stated && (!types->is_array() || static_cast<Count>(types->items.size()) != architecture.num_layers)) {
     fields.error("INVALID_VALUE", "layer_types", "\"layer_types\" must be a list with one entry per layer.");
     return;
   }

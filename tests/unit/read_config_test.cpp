@@ -565,6 +565,24 @@ TEST_CASE("keys that nobody reads are reported", "[model]") {
   }
 }
 
+TEST_CASE("what makes no sense of the newest families is refused", "[model]") {
+  const auto refuses = [](const char* model_type, const char* key, const auto& value) {
+    const ConfigResult result = read_config(with(with(bare(model_type), "num_key_value_heads", 32), key, value));
+    return find_issue(result.issues, "INVALID_VALUE", "/config/" + std::string{key}) != nullptr;
+  };
+  for (const double ratio : {-0.5, 1.0, 1.5}) CHECK(refuses("vit_mae", "mask_ratio", ratio));
+  CHECK_FALSE(refuses("vit_mae", "mask_ratio", 0.5));
+  CHECK(refuses("vit_mae", "decoder_num_attention_heads", 7));
+  CHECK(refuses("vit_mae", "decoder_num_hidden_layers", 1'000'000));
+  CHECK(refuses("kimi_linear", "layer_types", "full_attention"));
+  CHECK(refuses("granite_swa", "layer_rope_theta", "none"));
+  CHECK(refuses("hy_v4", "indexer_types", "full"));
+  CHECK(refuses("hy_v4", "mlp_layer_types", 3));
+  CHECK(refuses("lfm3", "layer_types", "conv"));
+  const Value turning = object({{"full_attention", object({{"partial_rotary_factor", 7}})}});
+  for (const char* family : {"mimo_v2_flash", "laguna"}) CHECK(refuses(family, "rope_parameters", turning));
+}
+
 TEST_CASE("every family says something for its bare minimum and for nothing at all", "[model]") {
   for (const std::string_view model_type : supported_model_types()) {
     INFO(std::string(model_type));
