@@ -298,7 +298,7 @@ int run(int argc, char** argv) {
   check_oracle(c, "records of optimizers", without(t.optimizers, t.deviations), 285);
   check_oracle(c, "activations in host memory", without(t.offloaded, t.deviations), 250, kOffloaded);
   check_oracle(c, "packed bases", without(t.quantised, t.deviations), 113, kDense);
-  check_oracle(c, "records of transformers 5.24", without(t.later, t.deviations), 793, kMulti);
+  check_oracle(c, "records of transformers 5.24", without(t.later, t.deviations), 797, kMulti);
   check_oracle(c, "records of Megatron-Core", without(t.megatron, t.deviations), 150, kMegatron);
   check_oracle(c, "records of Unsloth", without(t.unsloth, t.deviations), 63, kDense);
   c.at_least("coverage", "table is the records'", table == read_file(root + "/core/step/coverage_table.cpp"), 1);
