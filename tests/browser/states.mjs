@@ -127,7 +127,7 @@ export async function goThroughStates(browser, url, count, tell = () => {}) {
       if (one.link !== links[at]) say(`its link is ${one.link}`);
       const [sought] = differing(one, await opened(browser, url + one.link));
       if (sought) say(`opened anew, another ${sought}`);
-      const command = wrongWith(one.command, { values, schema, shown: one.json, folder });
+      const command = await wrongWith(one.command, { values, schema, shown: one.json, folder });
       if (command) say(`${one.command}: ${command}`);
       if (!one.frame.includes(`index.html${one.link}&view=widget`.replaceAll("&", "&amp;"))) say(`frame ${one.frame}`);
     }

@@ -1,5 +1,5 @@
 // A command that the page hands out, run as a shell would run it, beside the answer that the page shows.
-import { spawnSync } from "node:child_process";
+import { execFile } from "node:child_process";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { commands } from "./engines.mjs";
@@ -14,13 +14,17 @@ function toldOn(stderr) {
     .join("\n");
 }
 
-/** Runs a command in a folder with the files that it names: config.json, calibration.json. */
+/** Runs a command in a folder with the files that it names, config.json and calibration.json: a promise of { status, stdout, stderr }. */
 function runAsCopied(command, values, schema, folder) {
   for (const { name, type } of schema.options) {
     if (type === "object" && values[name]) writeFileSync(join(folder, `${name}.json`), JSON.stringify(values[name]));
   }
   const env = { ...process.env, PATH: `${commands}:${process.env.PATH}`, NO_COLOR: "1", COLUMNS: "100000" };
-  return spawnSync("sh", ["-c", `${command} --json`], { cwd: folder, env, encoding: "utf8", maxBuffer: 2 ** 26 });
+  return new Promise((done) => {
+    execFile("sh", ["-c", `${command} --json`], { cwd: folder, env, maxBuffer: 2 ** 26 }, (error, stdout, stderr) =>
+      done({ status: error ? error.code : 0, stdout, stderr }),
+    );
+  });
 }
 
 /** The first line in which two texts differ, of both; empty when they are the same. */
@@ -33,10 +37,10 @@ function firstDifference(printed, shown) {
 
 /**
  * What is wrong with a copied command: it has to print the answer of the page, `shown` as JSON, byte for byte, or to be refused for the same reason.
- * Empty where nothing is.
+ * A promise of a sentence, empty where nothing is wrong.
  */
-export function wrongWith(command, { values, schema, shown, folder }) {
-  const { status, stdout, stderr } = runAsCopied(command, values, schema, folder);
+export async function wrongWith(command, { values, schema, shown, folder }) {
+  const { status, stdout, stderr } = await runAsCopied(command, values, schema, folder);
   const answer = JSON.parse(shown);
   if (answer.estimate) {
     if (status !== 0 && status !== 1) return `exit ${status}: ${stderr}`;
