@@ -35,16 +35,23 @@ Tensor product(const Tensor& x, const Tensor& weight, const Tensor& bias, Dim ou
   Tape& t = x.tape();
   Node* n = bias.defined() ? t.record(op, linear_backward, {&x, &weight, &bias})
                            : t.record(op, linear_backward, {&x, &weight});
+  if (n != nullptr) n->attributes[kOfZero3] = kept.defined() ? 1 : 0;
+  if (kept.defined()) {
+    // ctx.save_for_backward: python_function.cpp keeps the tensors when forward() has returned, and what stops a recomputation there comes
+    // behind the product.
+    Tensor out = t.allocate(Shape{x.dim(0), out_features}, x.dtype(), op);
+    if (n != nullptr) {
+      t.save(n, kept);
+      t.save(n, weight);
+    }
+    t.attach(n, out);
+    return out;
+  }
   if (n != nullptr) {
-    n->attributes[kOfZero3] = kept.defined() ? 1 : 0;
     // mm's mat2 is the weight's t(), which tells where saved tensors are packed.
     const bool tells = transposed && !t.keeps_saved();
-    if (x.requires_grad() || kept.defined()) t.save(n, tells ? transpose(detach(weight), 0, 1) : weight);
-    if (kept.defined()) {
-      t.save(n, kept);
-    } else if (weight.requires_grad()) {
-      t.save(n, x);
-    }
+    if (x.requires_grad()) t.save(n, tells ? transpose(detach(weight), 0, 1) : weight);
+    if (weight.requires_grad()) t.save(n, x);
   }
   Tensor out = t.allocate(Shape{x.dim(0), out_features}, x.dtype(), op);
   t.attach(n, out);
