@@ -297,7 +297,7 @@ Outputs conditional_generation(Net& net, const Program& program, Tensor hidden) 
   Tensor logits = program.lm_head(net, std::move(hidden));
   if (traits_of(net).logits_bias) {
     Scope in(net.tape, "", kModel);
-    const Dtype dtype = net.job.recipe.weights;
+    const Dtype dtype = net.buffer_dtype(net.job.recipe.weights);
     net.tape.buffer("final_logits_bias", net.V.n() * size_of(dtype));
     const Tensor bias = net.tape.part_of_buffer(Shape{Dim(1), net.V}, dtype);
     logits = add(std::move(logits), bias);

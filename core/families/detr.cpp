@@ -94,7 +94,7 @@ constexpr ConvNames kInner[] = {{"layer.0.convolution", "layer.0.normalization"}
 // Four buffers, in the dtype that the model is made in.
 Tensor frozen_norm(Net& net, const char* name, const Tensor& x) {
   Scope in(net.tape, name, kNorm);
-  const Dtype dtype = net.weight_dtype(1);
+  const Dtype dtype = net.buffer_dtype(net.weight_dtype(1));
   const Shape one{Dim(1), x.dim(1), Dim(1), Dim(1)};
   for (const char* leaf : {"weight", "bias", "running_mean", "running_var"}) {
     net.tape.buffer(leaf, x.size(1) * size_of(dtype));

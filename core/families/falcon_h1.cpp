@@ -56,7 +56,7 @@ Tensor scaled_input(Net& net, Tensor hidden) {
 
 // projected_states * self.mup_vector
 Tensor scaled_projection(Net& net, Tensor projected) {
-  const Dtype dtype = net.weight_dtype(1);
+  const Dtype dtype = net.buffer_dtype(net.weight_dtype(1));
   const Dim width = projected.dim(-1);
   net.tape.buffer("mamba.mup_vector", width.n() * size_of(dtype));
   return mul(std::move(projected), net.tape.part_of_buffer(Shape{Dim(1), Dim(1), width}, dtype));

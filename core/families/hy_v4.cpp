@@ -144,9 +144,10 @@ Tensor chosen_tokens(Net& net, const Tensor& x, const Tensor& narrow_queries, co
   Tensor q = net.linear("self_attn.indexer.wq_b", narrow_queries, Dim(a.index_heads * a.index_dim));
   q = view(std::move(q), Shape{net.B, net.S, heads, width});
   const Pieces q_parts = split(q, -1, {rest, rope});
-  Tensor k = to(net.linear("self_attn.indexer.wk", x, width), Dtype::kFp32);
+  Tensor k = net.linear("self_attn.indexer.wk", x, width);
   const Tensor weight = net.fp32_parameter("self_attn.indexer.k_norm", "weight", Shape{width}, true);
   const Tensor bias = net.fp32_parameter("self_attn.indexer.k_norm", "bias", Shape{width}, true);
+  k = to(std::move(k), weight.dtype());
   k = layer_norm(std::move(k), weight, bias);
   k = unsqueeze(to(std::move(k), x.dtype()), 2);
   const Pieces k_parts = split(k, -1, {rest, rope});

@@ -291,7 +291,7 @@ const Program kProgram = {.forward = forward_with_pictures<merge>,
                           .attention = kNoFlash,
                           .check = check};
 
-constexpr ClassFacts kFacts = {.one_experts_form = true};
+constexpr ClassFacts kFacts = {.one_experts_form = true, .behind_language = "multi_modal_projector"};
 
 }  // namespace
 

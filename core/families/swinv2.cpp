@@ -8,6 +8,7 @@
 #include "core/families/stages.hpp"
 #include "core/families/swin_stages.hpp"
 #include "core/families/towers.hpp"
+#include "core/job/mixed_precision.hpp"
 #include "core/tape/routing_ops.hpp"
 #include "core/tape/scan_ops.hpp"
 #include "core/tape/vision_ops.hpp"
@@ -372,6 +373,16 @@ void check_swin_stages(const Architecture& a, const TrainingJob& job, Issues& is
                           " patches a side, for which the class has no table of distances: take larger pictures.",
                       "1280"});
     break;
+  }
+  // "expected scalar type Float but found BFloat16" (relative_coords_table)
+  const DataParallel& how = job.data_parallel;
+  const bool casts = how.is_sharded() && how.sharding == Sharding::kFsdp2 && !job.recipe.autocast &&
+                     mixed_precision(job).gathered.value_or(job.recipe.weights) != job.recipe.weights;
+  if (second && casts) {
+    issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/parallelism/fsdp",
+                      "fully_shard's policy casts parameters and leaves Swin V2's table of distances as it is, which its linear layers then "
+                      "refuse. Use autocast (\"precision\": \"amp_bf16\"), or FSDP 1.",
+                      "fsdp1"});
   }
   refuse_hooked_tuple(job, issues);
 }

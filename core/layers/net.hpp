@@ -287,6 +287,8 @@ class Net {
   bool uses_bitsandbytes() const { return quantised() && job.quantization.is_bitsandbytes(); }
   bool quantised_to_int8() const { return quantised() && job.quantization.quant_type == QuantType::kInt8; }
   Dtype weight_dtype(int rank) const;
+  /// Of a buffer that is made in the model's dtype, which `weights` is: what gathers parameters may leave it as it was.
+  Dtype buffer_dtype(Dtype weights) const { return job.recipe.buffers.value_or(weights); }
   /// The source cited by the module that runs.
   const char* source() const { return tape.scopes()[static_cast<std::size_t>(tape.scope())].source; }
   /// Does layer i attend only to a window that is shorter than the sequence?

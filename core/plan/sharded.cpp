@@ -43,6 +43,8 @@ TrainingJob as_modules_see(const TrainingJob& job) {
   }
   const MixedPrecision how = mixed_precision(job);
   if (how.gathered) {
+    // fully_shard's policy speaks of parameters; FullyShardedDataParallel's has a buffer_dtype, which accelerate sets.
+    if (job.data_parallel.sharding == Sharding::kFsdp2) seen.recipe.buffers = job.recipe.weights;
     seen.recipe.weights = seen.recipe.gradients = *how.gathered;
     seen.adapter.dtype = *how.gathered;
   }
@@ -72,7 +74,7 @@ std::vector<std::size_t> flat_order(const std::vector<Parameter>& parameters, st
     std::stable_partition(layer, end, [&](std::size_t i) { return !is_norm_of_layer(parameters[i]); });
     layer = end;
   }
-  if (architecture.language == nullptr || !parameters.front().is_embedding) return order;
+  if (architecture.language == nullptr) return order;
   const std::string_view behind = architecture.facts.behind_language;
   const auto lies_behind = [&](std::size_t i) {
     return !behind.empty() && parameters[i].instance < 0 && std::string_view{parameters[i].module}.starts_with(behind);
@@ -80,8 +82,18 @@ std::vector<std::size_t> flat_order(const std::vector<Parameter>& parameters, st
   std::size_t begin = count;  // of the layers of the last stack
   while (begin > 0 && parameters[begin - 1].instance < 0) --begin;
   while (begin > 0 && parameters[begin - 1].instance >= 0) --begin;
-  if (begin > 0) std::rotate(order.begin(), order.begin() + 1, order.begin() + static_cast<std::ptrdiff_t>(begin));
-  std::stable_partition(order.begin(), order.end(), [&](std::size_t i) { return !lies_behind(i); });
+  const auto first = order.begin(), layers = first + static_cast<std::ptrdiff_t>(begin);
+  if (begin > 0 && parameters.front().is_embedding) std::rotate(first, first + 1, layers);
+  // A head is made last, by the class around them all.
+  const auto is_head = [&](std::size_t i) { return std::string_view{parameters[i].module} == "lm_head"; };
+  const auto heads = std::stable_partition(first, order.end(), [&](std::size_t i) { return !is_head(i); });
+  if (lies_behind(order.front())) {  // a whole tower, with what joins it to the language model
+    std::rotate(first, std::find_if(first, layers, [&](std::size_t i) {
+                  return parameters[i].is_embedding && !lies_behind(i) && parameters[i].instance < 0;
+                }), heads);
+  } else {
+    std::stable_partition(first, heads, [&](std::size_t i) { return !lies_behind(i); });
+  }
   return order;
 }
 

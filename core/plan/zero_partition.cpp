@@ -115,6 +115,7 @@ void ZeroPartition::set_up_buckets() {
 void ZeroPartition::take_gradient(std::int32_t parameter, Tensor grad) {
   Part& part = part_of(parameter);
   if (!part.grad.defined()) part.grad = std::move(grad);
+  part.came = true;
   const Scope in(tape_, "ZeRO", kSource);
   set_up_buckets();
   if (partitions_gradients() || (how_.zero.overlap && boundary_ && !pipelined_)) add_to_bucket(parameter);
@@ -223,7 +224,24 @@ void ZeroPartition::reduce_all() {
   if (!accumulated_.defined()) accumulated_ = kept_;
   for (Tensor& buffer : buffers_) buffer.reset();
   kept_.reset();
-  for (Part& part : parts_) part.grad.reset();
+  stand_in_for_absent();
+  for (Part& part : parts_) {
+    part.grad.reset();
+    part.came = false;
+  }
+}
+
+// get_all_grad_tensors: zeros of a whole parameter's shape for each that got no gradient, a tower without pictures, say. Those of the first micro-step
+// stay, those of later ones are added to them.
+void ZeroPartition::stand_in_for_absent() {
+  if (on_host_) return;
+  std::vector<Tensor> zeros;
+  for (const Part& part : parts_) {
+    if (part.came || !is_ours(part)) continue;
+    zeros.push_back(tape_.allocate(elements(part.count), dtype_, "zeros_like"));
+    tape_.set_category(zeros.back(), Category::kGradients);
+  }
+  if (zeros_.empty()) zeros_ = std::move(zeros);
 }
 
 // -- the optimizer --------------------------------------------------------------------------------------------------
@@ -247,6 +265,7 @@ void ZeroPartition::prepare_step() {
   tape_.set_category(flat_, Category::kGradients);
   flat.reset();
   accumulated_.reset();
+  zeros_.clear();
   tape_.set_default_category(before);
 }
 

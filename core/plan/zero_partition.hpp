@@ -35,6 +35,7 @@ class ZeroPartition : public Sharded {
   struct Part {
     Count offset = 0, count = 0;
     Tensor grad;
+    bool came = false;  // a gradient of it, in this backward
   };
 
   bool partitions_gradients() const { return how_.sharding == Sharding::kZero2; }
@@ -51,6 +52,7 @@ class ZeroPartition : public Sharded {
   void average();
   void keep_ours(Part& part);
   void send_to_host(Part& part);
+  void stand_in_for_absent();
 
   Tape& tape_;
   const Architecture& architecture_;
@@ -73,6 +75,7 @@ class ZeroPartition : public Sharded {
   std::vector<std::int32_t> gathered_;
   Tensor kept_;         // grads_in_partition
   Tensor accumulated_;  // those of earlier micro-steps
+  std::vector<Tensor> zeros_;  // in place of gradients that never came, kept as long
   Tensor flat_;         // what the optimizer gets
 };
 
