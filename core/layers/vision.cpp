@@ -130,15 +130,18 @@ Declared::Declared(Net& net, bool declared)
       declared_(declared),
       grad_before_(net.tape.grad_enabled()),
       stopped_before_(net.tape.stopped()),
+      alone_before_(net.tape.declares_alone()),
       card_before_(net.tape.card()) {
   if (!declared_) return;
   tape_.set_stopped(true);
+  tape_.set_declares_alone(true);
   tape_.set_grad_enabled(false);
 }
 
 Declared::~Declared() {
   if (!declared_) return;
   tape_.set_stopped(stopped_before_);
+  tape_.set_declares_alone(alone_before_);
   tape_.set_grad_enabled(grad_before_);
   tape_.go_to_card(card_before_);
 }

@@ -60,7 +60,7 @@ class Declared {
 
  private:
   Tape& tape_;
-  bool declared_, grad_before_, stopped_before_;
+  bool declared_, grad_before_, stopped_before_, alone_before_;
   std::int16_t card_before_;
 };
 

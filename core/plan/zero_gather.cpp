@@ -369,7 +369,7 @@ void ZeroGather::note_backward(bool same_module, const Parameter& p, std::int16_
 
 // While nothing is recorded yet, the modules and their order are noted.
 void ZeroGather::use(std::int32_t parameter) {
-  if (whole_) return;
+  if (whole_ || tape_.declares_alone()) return;
   if (!tape_.stopped()) return fetch(parameter);
   const Parameter& p = tape_.parameters()[static_cast<std::size_t>(parameter)];
   const std::int16_t instance = tape_.instance_of_parameters();

@@ -304,10 +304,16 @@ void Graph::execute(Node& node, Pass pass) {
     if (host.graph == nullptr) host.graph = this;
     tape_.after_unpacking(host.graph == this ? back : 0);
   }
-  for (std::size_t i = 0; i < results.size(); ++i) {
-    if (!results[i].defined()) continue;
-    deposit(node.inputs[i], std::move(results[i]));
-    node.inputs[i].parameter = -1;
+  // engine.cpp ReadyQueue: of what became ready AccumulateGrad goes first (its sequence number is the highest). A matrix that the product took
+  // by its t() comes behind that node, and so behind the bias.
+  for (const bool by_view : {false, true}) {
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (!results[i].defined()) continue;
+      const bool waits = node.inputs[i].parameter >= 0 && results[i].body().is_view;
+      if (waits != by_view) continue;
+      deposit(node.inputs[i], std::move(results[i]));
+      node.inputs[i].parameter = -1;
+    }
   }
 }
 

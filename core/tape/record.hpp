@@ -130,6 +130,9 @@ class Record {
   bool stopped() const { return stopped_; }
   /// Nothing is allocated or recorded until this is taken back: parameters are declared of a part that does not run.
   void set_stopped(bool stopped) { stopped_ = stopped; }
+  /// Likewise, of a part that the step's own code does not call: nothing that follows calls will see it.
+  bool declares_alone() const { return declares_alone_; }
+  void set_declares_alone(bool alone) { declares_alone_ = alone; }
 
   // -- the record ------------------------------------------------------------------------------------------------
   const std::vector<Event>& events() const { return events_; }
@@ -170,6 +173,7 @@ class Record {
   std::int16_t instance_ = -1;
   std::int16_t instance_of_parameters_ = -1;  ///< which the next parameters and buffers belong to
   bool stopped_ = false;
+  bool declares_alone_ = false;
   bool gradients_flow_ = false;  ///< the engine runs rules of backward
 
  private:
