@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""seen_heard_jobs.py [NAME...] > jobs.jsonl: models of pictures and of speech that were missing, under transformers 5.24, two to four layers of the
+published widths."""
+import json
+import sys
+
+ALL, QV = "all-linear", ["query", "value"]
+VIT = {"hidden_size": 768, "intermediate_size": 3072, "num_attention_heads": 12, "num_hidden_layers": 3}
+YOLOS = {"model_type": "yolos", "architectures": ["YolosForObjectDetection"], **VIT, "image_size": [512, 864], "patch_size": 16, "num_labels": 91}
+TINY = {**YOLOS, "hidden_size": 192, "intermediate_size": 768, "num_attention_heads": 3, "num_hidden_layers": 4, "image_size": [800, 1344],
+        "use_mid_position_embeddings": False}
+MOONSHINE = {"model_type": "moonshine", "architectures": ["MoonshineForConditionalGeneration"], "vocab_size": 32768, "hidden_size": 288,
+             "intermediate_size": 1152, "encoder_num_hidden_layers": 3, "decoder_num_hidden_layers": 2, "encoder_num_attention_heads": 8,
+             "decoder_num_attention_heads": 8, "pad_head_dim_to_multiple_of": 8, "partial_rotary_factor": 0.9, "pad_token_id": 2}
+SOUND = {"kind": "audio", "seq_len": 64, "target_len": 64, "audio_seconds": 10}
+# name: configuration, an adapter's targets, what its jobs say beside
+FAMILIES = {
+    "yolos": (YOLOS, QV, {"kind": "vision"}),
+    "yolos-tiny": (TINY, QV, {"kind": "vision", "image_size": [640, 960]}),
+    "yolos-dropout": ({**YOLOS, "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1, "qkv_bias": False}, QV,
+                      {"kind": "vision", "image_size": [480, 640]}),
+    "yolos-Model": ({**YOLOS, "architectures": ["YolosModel"]}, QV, {"kind": "vision", "image_size": [512, 512], "loss_kind": "mean_square"}),
+    "moonshine": (MOONSHINE, ["q_proj", "v_proj"], SOUND),
+    "moonshine-padded": (MOONSHINE, ["q_proj", "v_proj"], {**SOUND, "padding": True, "audio_seconds": 15.5}),
+    "moonshine-base": ({**MOONSHINE, "hidden_size": 416, "intermediate_size": 1664, "encoder_num_hidden_layers": 2, "decoder_num_hidden_layers": 3,
+                        "partial_rotary_factor": 0.62, "attention_bias": True, "attention_dropout": 0.1}, ["q_proj", "v_proj"],
+                       {**SOUND, "audio_seconds": 7.3, "target_len": 96}),
+    "moonshine-unfilled": ({**MOONSHINE, "pad_head_dim_to_multiple_of": None, "tie_word_embeddings": False}, ["q_proj", "v_proj"], SOUND),
+    "moonshine-Model": ({**MOONSHINE, "architectures": ["MoonshineModel"]}, ["q_proj", "v_proj"], {**SOUND, "loss_kind": "mean_square"}),
+}
+CK = {"gradient_checkpointing": "full"}
+# name: method, precision, rows, further
+ROWS = {
+    "full": ("full", "bf16_amp", 4, {}),
+    "ck": ("full", "bf16_amp", 8, CK),
+    "reentrant": ("full", "bf16_amp", 8, {**CK, "use_reentrant": True}),
+    "amp": ("full", "amp_bf16", 3, {"optimizer": "adamw_torch"}),
+    "pure": ("full", "bf16", 4, {}),
+    "fp32": ("full", "fp32", 2, {"attention": "eager", "grad_accum": 2}),
+    "fa2": ("full", "amp_bf16", 4, {"attention": "flash_attention_2"}),
+    "eager": ("full", "bf16_amp", 2, {"attention": "eager"}),
+    "lora": ("lora", "bf16_amp", 4, {"lora": ALL}),
+    "lora-qv": ("lora", "bf16", 4, {"lora": "targets", "attention": "eager", **CK}),
+    "lora-ck": ("lora", "amp_bf16", 4, {"lora": ALL, **CK}),
+    "qlora": ("qlora", "bf16_amp", 4, {"lora": ALL}),
+    "qlora-ck": ("qlora", "bf16_amp", 4, {"lora": "targets", **CK}),
+}
+# Of names beside a family's first.
+FEW = ("full", "pure", "lora", "ck")
+
+
+def job(name, row):
+    config, targets, of_family = FAMILIES[name]
+    method, precision, rows, of_row = ROWS[row]
+    more = {**of_family, **of_row}
+    if "lora" in more:
+        more["lora"] = {"r": 16, "alpha": 32, "dropout": 0.05, "target_modules": targets if more["lora"] == "targets" else ALL, "task_type": False}
+    return {"id": f"v524-{name}-{row}", "config": config, "method": method, "precision": precision, "micro_batch": rows, "grad_accum": 1,
+            "attention": "sdpa", "padding": False, "gradient_checkpointing": "none", "optimizer": "adamw_torch_fused", "transformers": "5.24", **more}
+
+
+def main():
+    for name in sys.argv[1:] or FAMILIES:
+        for row in ROWS if "-" not in name else FEW:
+            print(json.dumps(job(name, row)))
+
+
+if __name__ == "__main__":
+    main()
