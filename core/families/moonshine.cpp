@@ -174,12 +174,8 @@ Tensor decoder_layer(Net& net, Tensor hidden) {
 }
 
 Tensor convolved(Net& net, const char* name, Tensor x, Dim out, std::size_t which, bool bias) {
-  Scope in(net.tape, name, kEncoder);
-  const Tensor weight = net.parameter(name, "weight", Shape{out, x.dim(1), Dim(kKernels[which])});
-  Tensor shift;
-  if (bias) shift = net.parameter(name, "bias", Shape{out});
   const Dim frames(frames_behind(x.size(2), which));
-  return convolution(std::move(x), weight, std::move(shift), {frames});
+  return frame_convolution(net, name, std::move(x), out, kKernels[which], frames, bias, false);
 }
 
 Tensor grouped_norm(Net& net, Tensor x) {
@@ -193,13 +189,13 @@ Tensor grouped_norm(Net& net, Tensor x) {
 Tensor encode(Net& net) {
   Scope in(net.tape, "encoder", kEncoder);
   Tensor h = convolved(net, "model.encoder.conv1", unsqueeze(net.input_ids, 1), net.H, 0, false);
+  h = net.hooked_inputs(std::move(h));  // the encoder's get_input_embeddings() is the first convolution
   h = tanh(std::move(h));
   h = grouped_norm(net, std::move(h));
   h = gelu(convolved(net, "model.encoder.conv2", std::move(h), Dim(2 * net.H.n()), 1, true));
   h = gelu(convolved(net, "model.encoder.conv3", std::move(h), net.H, 2, true));
   h = permute(std::move(h), {0, 2, 1});
-  if (!wants_flash(net.job)) make_bidirectional_mask(net, h);
-  if (wants_flash(net.job)) net.shared.causal_mask = net.attention_mask;
+  if (net.job.padding) make_bidirectional_mask(net, h);
   make_position_ids(net);
   rotary_tables(net, h.dtype(), net.arch.rotary_dim);
   h = net.layers({"model.encoder.layers", net.arch.num_layers, encoder_layer}, std::move(h));
@@ -251,10 +247,16 @@ Outputs generation(Net& net, const Program& program, Tensor hidden) {
   return with_encoder_states(net, std::move(out));
 }
 
-constexpr HeadForward kHeads[] = {{Head::kSeq2SeqLm, generation}, {Head::kNone, seq2seq_body}};
-constexpr ClassSuffix kClasses[] = {{"ForConditionalGeneration", Head::kSeq2SeqLm}, {"Model", Head::kNone}};
+void check(const Architecture&, const TrainingJob& job, Issues& issues) {
+  if (!job.padding || !wants_flash(job)) return;
+  issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/attention",
+                    "Padded waves under FlashAttention are not modelled for Moonshine: no record covers them.", "sdpa"});
+}
 
-const Program kProgram = {.forward = forward, .lm_head = head, .heads = kHeads, .inputs = inputs};
+constexpr HeadForward kHeads[] = {{Head::kSeq2SeqLm, generation}};
+constexpr ClassSuffix kClasses[] = {{"ForConditionalGeneration", Head::kSeq2SeqLm}};
+
+const Program kProgram = {.forward = forward, .lm_head = head, .heads = kHeads, .inputs = inputs, .check = check};
 
 constexpr ClassFacts kFacts = {.flex_attention = false, .text_input = false};
 

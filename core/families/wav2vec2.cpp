@@ -152,6 +152,7 @@ constexpr Names kWavlm = TIDEMARK_NAMES("wavlm");
 constexpr Names kUniSpeech = TIDEMARK_NAMES("unispeech");
 constexpr Names kUniSpeechSat = TIDEMARK_NAMES("unispeech_sat");
 constexpr Names kData2Vec = TIDEMARK_NAMES("data2vec_audio");
+constexpr Names kConformer = TIDEMARK_NAMES("wav2vec2_conformer");
 #undef TIDEMARK_NAMES
 
 bool is_wavlm(const Net& net) {
@@ -162,6 +163,7 @@ const Names& names_of(const Net& net) {
   const std::string& type = net.arch.model_type;
   if (type == "unispeech") return kUniSpeech;
   if (type == "data2vec-audio") return kData2Vec;
+  if (type == "wav2vec2-conformer") return kConformer;
   if (type == "unispeech-sat") return kUniSpeechSat;
   return type == "hubert" ? kHubert : is_wavlm(net) ? kWavlm : kWav2Vec2;
 }
@@ -386,9 +388,9 @@ Tensor layer(Net& net, Tensor hidden) {
 
 }  // namespace
 
-Tensor wav2vec2_forward(Net& net) {
+Tensor wave_projected(Net& net, Tensor& extracted) {
   const Names& names = names_of(net);
-  Tensor extracted = transpose(features(net, names), 1, 2);  // extract_features: the models' name for it
+  extracted = transpose(features(net, names), 1, 2);
   Tensor hidden;
   {
     Scope in(net.tape, "feature_projection", kProjection);
@@ -397,7 +399,13 @@ Tensor wav2vec2_forward(Net& net) {
     hidden = dropout(std::move(hidden), net.arch.feature_dropout);
     if (net.arch.model_type != "hubert") extracted = normed;  // Wav2Vec2's and WavLM's projection returns it, too
   }
-  hidden = mask_time(net, names.mask, std::move(hidden));
+  return mask_time(net, names.mask, std::move(hidden));
+}
+
+Tensor wav2vec2_forward(Net& net) {
+  const Names& names = names_of(net);
+  Tensor extracted;
+  Tensor hidden = wave_projected(net, extracted);
   Scope in(net.tape, "encoder", kEncoder);
   const Tensor entered = hidden;  // a name of Wav2Vec2Model.forward, and `positions` one of its encoder's
   const bool several = net.arch.parts.size() > 1;

@@ -12,6 +12,12 @@ TINY = {**YOLOS, "hidden_size": 192, "intermediate_size": 768, "num_attention_he
 MOONSHINE = {"model_type": "moonshine", "architectures": ["MoonshineForConditionalGeneration"], "vocab_size": 32768, "hidden_size": 288,
              "intermediate_size": 1152, "encoder_num_hidden_layers": 3, "decoder_num_hidden_layers": 2, "encoder_num_attention_heads": 8,
              "decoder_num_attention_heads": 8, "pad_head_dim_to_multiple_of": 8, "partial_rotary_factor": 0.9, "pad_token_id": 2}
+WAVES = {"vocab_size": 32, "hidden_size": 1024, "intermediate_size": 4096, "num_attention_heads": 16, "num_hidden_layers": 2, "feat_extract_norm": "layer",
+         "conv_bias": True, "layerdrop": 0.0, "hidden_act": "swish", "pad_token_id": 0}
+SPEECH = {"model_type": "speech_to_text", "architectures": ["Speech2TextForConditionalGeneration"], "vocab_size": 10000, "d_model": 256, "encoder_layers": 3,
+          "decoder_layers": 2, "encoder_ffn_dim": 2048, "decoder_ffn_dim": 2048, "encoder_attention_heads": 4, "decoder_attention_heads": 4,
+          "pad_token_id": 1, "max_source_positions": 6000, "max_target_positions": 1024}
+CONFORMER = {"model_type": "wav2vec2-conformer", "architectures": ["Wav2Vec2ConformerForCTC"], **WAVES}
 SOUND = {"kind": "audio", "seq_len": 64, "target_len": 64, "audio_seconds": 10}
 # name: configuration, an adapter's targets, what its jobs say beside
 FAMILIES = {
@@ -26,7 +32,18 @@ FAMILIES = {
                         "partial_rotary_factor": 0.62, "attention_bias": True, "attention_dropout": 0.1}, ["q_proj", "v_proj"],
                        {**SOUND, "audio_seconds": 7.3, "target_len": 96}),
     "moonshine-unfilled": ({**MOONSHINE, "pad_head_dim_to_multiple_of": None, "tie_word_embeddings": False}, ["q_proj", "v_proj"], SOUND),
-    "moonshine-Model": ({**MOONSHINE, "architectures": ["MoonshineModel"]}, ["q_proj", "v_proj"], {**SOUND, "loss_kind": "mean_square"}),
+    "speech_to_text": (SPEECH, ["q_proj", "v_proj"], {**SOUND, "audio_seconds": 15}),
+    "speech_to_text-padded": (SPEECH, ["q_proj", "v_proj"], {**SOUND, "padding": True, "audio_seconds": 12.3}),
+    "speech_to_text-large": ({**SPEECH, "d_model": 1024, "encoder_layers": 2, "decoder_layers": 3, "encoder_ffn_dim": 4096, "decoder_ffn_dim": 4096,
+                              "encoder_attention_heads": 16, "decoder_attention_heads": 16, "attention_dropout": 0.1, "activation_dropout": 0.1,
+                              "conv_kernel_sizes": [5, 5, 3], "num_conv_layers": 3}, ["q_proj", "v_proj"], {**SOUND, "target_len": 96}),
+    "conformer": (CONFORMER, ["linear_q", "linear_v"], SOUND),
+    "conformer-rope": ({**CONFORMER, "position_embeddings_type": "rotary"}, ["linear_q", "linear_v"], SOUND),
+    "conformer-plain": ({**CONFORMER, "position_embeddings_type": None, "feat_extract_norm": "group", "conv_bias": False, "hidden_size": 768,
+                         "num_attention_heads": 12, "intermediate_size": 3072, "hidden_act": "gelu"}, ["linear_q", "linear_v"], SOUND),
+    "conformer-ForSequenceClassification": ({**CONFORMER, "architectures": ["Wav2Vec2ConformerForSequenceClassification"]}, ["linear_q", "linear_v"],
+                                            {**SOUND, "audio_seconds": 5}),
+    "conformer-Model": ({**CONFORMER, "architectures": ["Wav2Vec2ConformerModel"]}, ["linear_q", "linear_v"], {**SOUND, "loss_kind": "mean_square"}),
 }
 CK = {"gradient_checkpointing": "full"}
 # name: method, precision, rows, further
@@ -45,6 +62,8 @@ ROWS = {
     "qlora": ("qlora", "bf16_amp", 4, {"lora": ALL}),
     "qlora-ck": ("qlora", "bf16_amp", 4, {"lora": "targets", **CK}),
 }
+# Whose classes have no flash attention.
+NO_FLASH = ("conformer", "speech_to_text", "speecht5", "hiera")
 # Of names beside a family's first.
 FEW = ("full", "pure", "lora", "ck")
 
@@ -62,6 +81,8 @@ def job(name, row):
 def main():
     for name in sys.argv[1:] or FAMILIES:
         for row in ROWS if "-" not in name else FEW:
+            if row == "fa2" and name in NO_FLASH:
+                continue
             print(json.dumps(job(name, row)))
 
 
