@@ -51,6 +51,10 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
     fields.error("INVALID_VALUE", "partial_rotary_factor", "Columns of a head turn in pairs: an odd number has none.");
   }
   architecture.encoder_stride = fields.nullable({"pad_head_dim_to_multiple_of"}, std::nullopt).value_or(1);
+  constexpr Count kWidestHead = 256;  // of flash kernels, for whose sake heads are filled up
+  if (architecture.encoder_stride > kWidestHead) {
+    fields.error("INVALID_VALUE", "pad_head_dim_to_multiple_of", "No kernel takes heads of more than 256 columns.");
+  }
   architecture.attention_bias = fields.flag({"attention_bias"}, false);
   architecture.attention_dropout = fields.probability({"attention_dropout"}, 0.0);
   architecture.activation = read_activation(fields, {"encoder_hidden_act"}, "gelu");

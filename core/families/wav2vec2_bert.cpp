@@ -121,8 +121,8 @@ Tensor half_of(Net& net, const char* norm, const FeedForward& names, Tensor hidd
   const Tensor residual = std::move(hidden);
   Tensor h = net.layer_norm(norm, residual);
   h = feed_forward(net, names, h);
-  h = mul_scalar(std::move(h));
-  return add(std::move(h), residual);
+  Tensor half = mul_scalar(h);  // one expression: what it halves has a name until the sum takes it
+  return add(std::move(half), residual);
 }
 
 }  // namespace

@@ -184,11 +184,16 @@ Tensor forward(Net& net) {
   return net.layer_norm("wav2vec2_conformer.encoder.layer_norm", std::move(hidden));
 }
 
-const Program kProgram = {.forward = forward,
-                          .heads = kWaveHeads,
-                          .inputs = wave_inputs,
-                          .attention = kNoFlash,
-                          .check = check_batch_norms};
+void check(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  check_batch_norms(architecture, job, issues);
+  if (job.framework.at_least(5, 24)) return;
+  issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/framework/version",
+                    "Wav2Vec2-Conformer is modelled as transformers 5.24 has it: its attention was another one before.",
+                    "5.24"});
+}
+
+const Program kProgram = {
+    .forward = forward, .heads = kWaveHeads, .inputs = wave_inputs, .attention = kNoFlash, .check = check};
 
 constexpr ClassFacts kFacts = {.text_input = false, .input_embeddings = false, .no_split = NoSplit::kNone};
 

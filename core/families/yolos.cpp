@@ -47,6 +47,9 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
                  "YOLOS's tables between the layers have as many rows as pixels make patches: sides that patches do "
                  "not fill raise an error there.");
   }
+  if (between && architecture.num_layers < 2) {
+    fields.error("INVALID_VALUE", "num_hidden_layers", "YOLOS's tables between the layers need two of them.");
+  }
   if (between) {
     architecture.layer_kinds.assign(static_cast<std::size_t>(architecture.num_layers), kBeforeLast);
     if (!architecture.layer_kinds.empty()) architecture.layer_kinds.back() = 0;

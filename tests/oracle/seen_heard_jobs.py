@@ -14,9 +14,13 @@ MOONSHINE = {"model_type": "moonshine", "architectures": ["MoonshineForCondition
              "decoder_num_attention_heads": 8, "pad_head_dim_to_multiple_of": 8, "partial_rotary_factor": 0.9, "pad_token_id": 2}
 WAVES = {"vocab_size": 32, "hidden_size": 1024, "intermediate_size": 4096, "num_attention_heads": 16, "num_hidden_layers": 2, "feat_extract_norm": "layer",
          "conv_bias": True, "layerdrop": 0.0, "hidden_act": "swish", "pad_token_id": 0}
+DPT = {"model_type": "dpt", "architectures": ["DPTForSemanticSegmentation"], **VIT, "num_hidden_layers": 6, "image_size": 384, "patch_size": 16,
+       "backbone_out_indices": [1, 2, 4, 5], "num_labels": 150}
 SPEECH = {"model_type": "speech_to_text", "architectures": ["Speech2TextForConditionalGeneration"], "vocab_size": 10000, "d_model": 256, "encoder_layers": 3,
           "decoder_layers": 2, "encoder_ffn_dim": 2048, "decoder_ffn_dim": 2048, "encoder_attention_heads": 4, "decoder_attention_heads": 4,
           "pad_token_id": 1, "max_source_positions": 6000, "max_target_positions": 1024}
+SEW = {"model_type": "sew", "architectures": ["SEWForCTC"], "vocab_size": 32, "hidden_size": 512, "intermediate_size": 2048, "num_attention_heads": 8,
+       "num_hidden_layers": 3, "layerdrop": 0.0, "pad_token_id": 0}
 CONFORMER = {"model_type": "wav2vec2-conformer", "architectures": ["Wav2Vec2ConformerForCTC"], **WAVES}
 SOUND = {"kind": "audio", "seq_len": 64, "target_len": 64, "audio_seconds": 10}
 # name: configuration, an adapter's targets, what its jobs say beside
@@ -26,6 +30,11 @@ FAMILIES = {
     "yolos-dropout": ({**YOLOS, "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1, "qkv_bias": False}, QV,
                       {"kind": "vision", "image_size": [480, 640]}),
     "yolos-Model": ({**YOLOS, "architectures": ["YolosModel"]}, QV, {"kind": "vision", "image_size": [512, 512], "loss_kind": "mean_square"}),
+    "dpt": (DPT, QV, {"kind": "vision"}),
+    "dpt-large": ({**DPT, "hidden_size": 1024, "intermediate_size": 4096, "num_attention_heads": 16, "neck_hidden_sizes": [256, 512, 1024, 1024],
+                   "use_batch_norm_in_fusion_residual": True, "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}, QV,
+                  {"kind": "vision", "image_size": [480, 480]}),
+    "dpt-added": ({**DPT, "readout_type": "add", "reassemble_factors": [2, 1, 1, 0.5], "fusion_hidden_size": 128}, QV, {"kind": "vision"}),
     "moonshine": (MOONSHINE, ["q_proj", "v_proj"], SOUND),
     "moonshine-padded": (MOONSHINE, ["q_proj", "v_proj"], {**SOUND, "padding": True, "audio_seconds": 15.5}),
     "moonshine-base": ({**MOONSHINE, "hidden_size": 416, "intermediate_size": 1664, "encoder_num_hidden_layers": 2, "decoder_num_hidden_layers": 3,
@@ -37,6 +46,11 @@ FAMILIES = {
     "speech_to_text-large": ({**SPEECH, "d_model": 1024, "encoder_layers": 2, "decoder_layers": 3, "encoder_ffn_dim": 4096, "decoder_ffn_dim": 4096,
                               "encoder_attention_heads": 16, "decoder_attention_heads": 16, "attention_dropout": 0.1, "activation_dropout": 0.1,
                               "conv_kernel_sizes": [5, 5, 3], "num_conv_layers": 3}, ["q_proj", "v_proj"], {**SOUND, "target_len": 96}),
+    "sew": (SEW, ["q_proj", "v_proj"], SOUND),
+    "sew-mid": ({**SEW, "hidden_size": 768, "intermediate_size": 3072, "num_attention_heads": 12, "num_conv_pos_embeddings": 31, "feat_extract_norm": "layer",
+                 "conv_bias": True}, ["q_proj", "v_proj"], {**SOUND, "audio_seconds": 7.7}),
+    "sew-ForSequenceClassification": ({**SEW, "architectures": ["SEWForSequenceClassification"]}, ["q_proj", "v_proj"], {**SOUND, "audio_seconds": 5}),
+    "sew-Model": ({**SEW, "architectures": ["SEWModel"]}, ["q_proj", "v_proj"], {**SOUND, "loss_kind": "mean_square"}),
     "conformer": (CONFORMER, ["linear_q", "linear_v"], SOUND),
     "conformer-rope": ({**CONFORMER, "position_embeddings_type": "rotary"}, ["linear_q", "linear_v"], SOUND),
     "conformer-plain": ({**CONFORMER, "position_embeddings_type": None, "feat_extract_norm": "group", "conv_bias": False, "hidden_size": 768,
@@ -64,8 +78,13 @@ ROWS = {
 }
 # Whose classes have no flash attention.
 NO_FLASH = ("conformer", "speech_to_text", "speecht5", "hiera")
-# Of names beside a family's first.
+# Of names beside a family's first, and of those whose recording takes longer.
 FEW = ("full", "pure", "lora", "ck")
+FEWER = {"speech_to_text": ("full", "ck", "reentrant", "amp", "fp32", "lora", "lora-ck", "qlora"), "speech_to_text-padded": ("full", "ck"),
+         "speech_to_text-large": ("full", "lora"), "dpt": ("full", "ck", "amp", "pure", "fp32", "fa2", "lora", "lora-ck", "qlora"), "dpt-large": ("full", "lora"),
+         "dpt-added": ("full",), "sew": ("full", "ck", "reentrant", "amp", "fp32", "fa2", "lora", "lora-ck"), "sew-mid": ("full", "lora"),
+         "sew-ForSequenceClassification": ("full", "lora"), "sew-Model": ("pure",), "conformer-rope": ("full", "lora", "fp32"), "conformer-plain": ("pure",),
+         "conformer-ForSequenceClassification": ("full", "lora"), "conformer-Model": ("pure",)}
 
 
 def job(name, row):
@@ -80,7 +99,7 @@ def job(name, row):
 
 def main():
     for name in sys.argv[1:] or FAMILIES:
-        for row in ROWS if "-" not in name else FEW:
+        for row in FEWER.get(name) or (ROWS if "-" not in name else FEW):
             if row == "fa2" and name in NO_FLASH:
                 continue
             print(json.dumps(job(name, row)))
