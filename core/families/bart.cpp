@@ -389,7 +389,8 @@ Tensor bart_decode(Net& net, Net& encoder, const Tensor& ids, const Tensor& enco
   make_causal_masks(net, embeds, {.eager = speech, .padded = !whisper && !speech, .whole = true});
   net.attention_mask = encoder.attention_mask;
   const bool eager = speech || net.job.attention == AttentionKernel::kEager;
-  if (!whisper && (!speech || net.job.padding)) net.shared.cross_mask = bidirectional_mask(net, encoder_states, eager, net.S, encoder.S);
+  if (!whisper && (!speech || net.job.padding))
+    net.shared.cross_mask = bidirectional_mask(net, encoder_states, eager, net.S, encoder.S);
   net.attention_mask.reset();
   net.shared.encoder_states = encoder_states;
   const Tensor places = positions(net, names.positions, true);

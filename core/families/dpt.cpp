@@ -105,20 +105,17 @@ struct Names {
   const char *readout, *projection, *resize, *convolution, *fusion;
   UnitNames units[2];
 };
-#define TIDEMARK_UNIT(i, unit)                                                                              \
-  {                                                                                                         \
-    "neck.fusion_stage.layers." i "." unit ".convolution1", "neck.fusion_stage.layers." i "." unit          \
-                                                            ".convolution2",                                \
-        "neck.fusion_stage.layers." i "." unit ".batch_norm1", "neck.fusion_stage.layers." i "." unit       \
-                                                               ".batch_norm2"                               \
+#define TIDEMARK_UNIT(i, unit)                                                                                       \
+  {                                                                                                                  \
+    "neck.fusion_stage.layers." i "." unit ".convolution1", "neck.fusion_stage.layers." i "." unit ".convolution2",  \
+        "neck.fusion_stage.layers." i "." unit ".batch_norm1", "neck.fusion_stage.layers." i "." unit ".batch_norm2" \
   }
-#define TIDEMARK_NAMES(i)                                                                                     \
-  {                                                                                                           \
-    "neck.reassemble_stage.readout_projects." i ".0", "neck.reassemble_stage.layers." i ".projection",        \
-        "neck.reassemble_stage.layers." i ".resize", "neck.convs." i, "neck.fusion_stage.layers." i           \
-                                                                      ".projection", {                        \
-      TIDEMARK_UNIT(i, "residual_layer1"), TIDEMARK_UNIT(i, "residual_layer2")                                \
-    }                                                                                                         \
+#define TIDEMARK_NAMES(i)                                                                                            \
+  {                                                                                                                  \
+    "neck.reassemble_stage.readout_projects." i ".0", "neck.reassemble_stage.layers." i ".projection",               \
+        "neck.reassemble_stage.layers." i ".resize", "neck.convs." i, "neck.fusion_stage.layers." i ".projection", { \
+      TIDEMARK_UNIT(i, "residual_layer1"), TIDEMARK_UNIT(i, "residual_layer2")                                       \
+    }                                                                                                                \
   }
 constexpr Names kNames[kMostStages] = {TIDEMARK_NAMES("0"), TIDEMARK_NAMES("1"), TIDEMARK_NAMES("2"),
                                        TIDEMARK_NAMES("3")};
@@ -252,7 +249,8 @@ Tensor fused(Net& net, const Names& names, Tensor hidden, Tensor feature) {
   if (feature.defined()) {
     const Shape& wanted = hidden.shape();
     if (feature.size(2) != wanted.size(2)) {
-      feature = interpolate(std::move(feature), Shape{net.B, feature.dim(1), wanted.dim(2), wanted.dim(3)});
+      const Shape size{net.B, feature.dim(1), wanted.dim(2), wanted.dim(3)};
+      feature = interpolate(std::move(feature), size);
     }
     Tensor more = unit(net, names.units[0], feature);
     hidden = add(std::move(hidden), std::move(more));

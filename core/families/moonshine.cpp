@@ -37,8 +37,8 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   architecture.vocab_size = fields.count({"vocab_size"}, 32768);
   architecture.num_layers = fields.count({"encoder_num_hidden_layers"}, 6);
   architecture.num_decoder_layers = fields.count({"decoder_num_hidden_layers", "num_hidden_layers"}, 6);
-  architecture.num_heads = read_one(fields, {"encoder_num_attention_heads"},
-                                    {"decoder_num_attention_heads", "num_attention_heads"}, 8);
+  architecture.num_heads =
+      read_one(fields, {"encoder_num_attention_heads"}, {"decoder_num_attention_heads", "num_attention_heads"}, 8);
   architecture.num_kv_heads = read_one(fields, {"encoder_num_key_value_heads"},
                                        {"decoder_num_key_value_heads", "num_key_value_heads"}, architecture.num_heads);
   if (architecture.num_kv_heads != architecture.num_heads) {
@@ -254,7 +254,8 @@ Outputs generation(Net& net, const Program& program, Tensor hidden) {
 void check(const Architecture&, const TrainingJob& job, Issues& issues) {
   if (!job.padding || !wants_flash(job)) return;
   issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/attention",
-                    "Padded waves under FlashAttention are not modelled for Moonshine: no record covers them.", "sdpa"});
+                    "Padded waves under FlashAttention are not modelled for Moonshine: no record covers them.",
+                    "sdpa"});
 }
 
 constexpr HeadForward kHeads[] = {{Head::kSeq2SeqLm, generation}};

@@ -23,14 +23,16 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, true);
   architecture.num_channels = fields.count({"input_feat_per_channel"}, 80);
   if (fields.count({"input_channels"}, 1) != 1) {
-    fields.error("INVALID_VALUE", "input_channels", "Its feature extractor makes one channel: others are not modelled.");
+    fields.error("INVALID_VALUE", "input_channels",
+                 "Its feature extractor makes one channel: others are not modelled.");
   }
   architecture.pooler_size = fields.count({"conv_channels"}, 1024);
   architecture.conv_kernels = read_counts(fields, "conv_kernel_sizes", {5, 5});
   constexpr std::size_t kMost = 4;
   if (architecture.conv_kernels.empty() || architecture.conv_kernels.size() > kMost ||
       fields.count({"num_conv_layers"}, 2) != static_cast<Count>(architecture.conv_kernels.size())) {
-    fields.error("INVALID_VALUE", "conv_kernel_sizes", "It needs one number per convolution (num_conv_layers), of up to four.");
+    fields.error("INVALID_VALUE", "conv_kernel_sizes",
+                 "It needs one number per convolution (num_conv_layers), of up to four.");
   }
   if (architecture.pooler_size % 2 != 0) {
     fields.error("INVALID_VALUE", "conv_channels", "Half of the channels gate the others: an odd number has no half.");

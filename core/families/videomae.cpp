@@ -119,8 +119,10 @@ Outputs video_classification(Net& net, const Program&, Tensor hidden) {
 constexpr HeadForward kHeads[] = {{Head::kImageClassification, video_classification}, {Head::kNone, body_alone}};
 constexpr ClassSuffix kClasses[] = {{"ForVideoClassification", Head::kImageClassification}, {"Model", Head::kNone}};
 
-const Program kProgram = {
-    .forward = one_stack<embed, videomae_layer, norm>, .heads = kHeads, .inputs = inputs, .check = check_picture_is_of_table};
+const Program kProgram = {.forward = one_stack<embed, videomae_layer, norm>,
+                          .heads = kHeads,
+                          .inputs = inputs,
+                          .check = check_picture_is_of_table};
 
 }  // namespace
 

@@ -33,8 +33,8 @@ std::vector<Count> read_counts(ConfigFields& fields, std::string_view key, std::
 // transformers 5.24 models/sew/configuration_sew.py: SEWConfig has other ones where the file says nothing.
 void read_wave_convolutions(ConfigFields& fields, Architecture& architecture) {
   if (architecture.model_type == "sew") {
-    architecture.conv_dims = read_counts(
-        fields, "conv_dim", {64, 128, 128, 128, 128, 256, 256, 256, 256, 512, 512, 512, 512});
+    architecture.conv_dims =
+        read_counts(fields, "conv_dim", {64, 128, 128, 128, 128, 256, 256, 256, 256, 512, 512, 512, 512});
     architecture.conv_strides = read_counts(fields, "conv_stride", {5, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1});
     architecture.conv_kernels = read_counts(fields, "conv_kernel", {10, 3, 1, 3, 1, 3, 1, 3, 1, 2, 1, 2, 1});
     return;
@@ -167,9 +167,8 @@ constexpr Names kUniSpeech = TIDEMARK_NAMES("unispeech");
 constexpr Names kUniSpeechSat = TIDEMARK_NAMES("unispeech_sat");
 constexpr Names kData2Vec = TIDEMARK_NAMES("data2vec_audio");
 constexpr Names kConformer = TIDEMARK_NAMES("wav2vec2_conformer");
-constexpr Names kSew = {"sew.masked_spec_embed",  "sew.feature_extractor.conv_layers",
-                        "sew.layer_norm",         "sew.feature_projection",
-                        "sew.encoder.pos_conv_embed.conv", "sew.encoder.layer_norm",
+constexpr Names kSew = {"sew.masked_spec_embed",  "sew.feature_extractor.conv_layers", "sew.layer_norm",
+                        "sew.feature_projection", "sew.encoder.pos_conv_embed.conv",   "sew.encoder.layer_norm",
                         "sew.encoder.layers"};
 #undef TIDEMARK_NAMES
 

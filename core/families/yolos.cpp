@@ -41,8 +41,8 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   }
   const bool between = fields.flag({"use_mid_position_embeddings"}, true);
   // InterpolateMidPositionEmbeddings counts pixels, not rows of patches.
-  if (between && sides[0] * sides[1] / (architecture.patch_size * architecture.patch_size) !=
-                     architecture.pictures.positions) {
+  if (between &&
+      sides[0] * sides[1] / (architecture.patch_size * architecture.patch_size) != architecture.pictures.positions) {
     fields.error("INVALID_VALUE", "image_size",
                  "YOLOS's tables between the layers have as many rows as pixels make patches: sides that patches do "
                  "not fill raise an error there.");
@@ -59,8 +59,8 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
                  "Losses of all layers are not modelled: the class asks for hidden states that its body does not hand "
                  "out.");
   }
-  fields.accept({"class_cost", "bbox_cost", "giou_cost", "bbox_loss_coefficient", "giou_loss_coefficient",
-                 "eos_coefficient"});
+  fields.accept(
+      {"class_cost", "bbox_cost", "giou_cost", "bbox_loss_coefficient", "giou_loss_coefficient", "eos_coefficient"});
 }
 
 constexpr const char* kEmbeddings = "transformers 5.24 models/yolos/modeling_yolos.py: YolosEmbeddings.forward";

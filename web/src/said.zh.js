@@ -1198,10 +1198,7 @@ export default [
     "It needs one number per convolution (num_conv_layers), of up to four.",
     "每个卷积（num_conv_layers，至多四个）需要一个数。",
   ],
-  [
-    "Half of the channels gate the others: an odd number has no half.",
-    "一半通道为另一半做门控：奇数没有一半。",
-  ],
+  ["Half of the channels gate the others: an odd number has no half.", "一半通道为另一半做门控：奇数没有一半。"],
   ["These are numbers from 1/16 to 16.", "这些数应在 1/16 到 16 之间。"],
   ['"ignore", "add" and "project" are what the class knows.', '该类只认识 "ignore"、"add" 和 "project"。'],
   ["DPT is modelled on its own ViT: other backbones are not.", "DPT 只在其自带的 ViT 上建模：未建模其他骨干网络。"],
