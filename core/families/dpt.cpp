@@ -77,11 +77,13 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
     if (fits) architecture.layer_kinds[static_cast<std::size_t>(layers[i])] = static_cast<std::uint8_t>(i + 1);
   }
   if (!fits) {
+    architecture.conv_dims.resize(kMostStages, 1);
+    architecture.conv_strides.resize(kMostStages, 1);
+  }
+  if (!fits && fields.has({"num_hidden_layers"})) {
     fields.error("INVALID_VALUE", "backbone_out_indices",
                  "Four layers of the model, in order, with as many neck_hidden_sizes and reassemble_factors are "
                  "modelled.");
-    architecture.conv_dims.resize(kMostStages, 1);
-    architecture.conv_strides.resize(kMostStages, 1);
   }
   fields.accept({"auxiliary_loss_weight", "semantic_loss_ignore_index", "backbone_featmap_shape", "neck_ignore_stages",
                  "add_projection", "pooler_output_size", "pooler_act", "use_pretrained_backbone", "use_timm_backbone",

@@ -17,37 +17,35 @@ namespace {
 // Of the class's own convolutions over the wave: kernels and strides (MoonshineEncoder.__init__).
 constexpr Count kKernels[] = {127, 7, 3}, kStrides[] = {64, 3, 2};
 
-// `text`: a count under each of the encoder's and the decoder's names, which have to agree.
-Count read_one(ConfigFields& fields, ConfigFields::Spellings encoder, ConfigFields::Spellings decoder, Count standard) {
-  const Count first = fields.nullable(encoder, std::nullopt).value_or(standard);
-  if (fields.nullable(decoder, std::nullopt).value_or(standard) != first) {
-    fields.error("INVALID_VALUE", *encoder.begin(),
-                 "Moonshine's class gives its last layer's heads to all layers: one number for encoder and decoder is "
-                 "modelled.");
-  }
-  return first;
-}
+constexpr const char* kOneNumber =
+    "Moonshine's class gives its last layer's heads to all layers: one number for encoder and decoder is modelled.";
 
 // transformers 5.24 models/moonshine/configuration_moonshine.py: MoonshineConfig. `encoder_stride`: what a head's
 // columns are filled up to a multiple of.
 void read_config(ConfigFields& fields, Architecture& architecture) {
   architecture.positions_by_token = false;
-  architecture.hidden_size = fields.count({"hidden_size"}, 288);
-  architecture.intermediate_size = fields.count({"intermediate_size"}, 1152);
-  architecture.vocab_size = fields.count({"vocab_size"}, 32768);
-  architecture.num_layers = fields.count({"encoder_num_hidden_layers"}, 6);
-  architecture.num_decoder_layers = fields.count({"decoder_num_hidden_layers", "num_hidden_layers"}, 6);
-  architecture.num_heads =
-      read_one(fields, {"encoder_num_attention_heads"}, {"decoder_num_attention_heads", "num_attention_heads"}, 8);
-  architecture.num_kv_heads = read_one(fields, {"encoder_num_key_value_heads"},
-                                       {"decoder_num_key_value_heads", "num_key_value_heads"}, architecture.num_heads);
+  architecture.hidden_size = fields.required({"hidden_size"});
+  architecture.intermediate_size = fields.required({"intermediate_size"});
+  architecture.vocab_size = fields.required({"vocab_size"});
+  architecture.num_layers = fields.required({"encoder_num_hidden_layers"});
+  architecture.num_decoder_layers = fields.required({"decoder_num_hidden_layers", "num_hidden_layers"});
+  architecture.num_heads = fields.required({"encoder_num_attention_heads"});
+  const Count heads = fields.required({"decoder_num_attention_heads", "num_attention_heads"});
+  architecture.num_kv_heads =
+      fields.nullable({"encoder_num_key_value_heads"}, std::nullopt).value_or(architecture.num_heads);
+  const Count keys = fields.nullable({"decoder_num_key_value_heads", "num_key_value_heads"}, std::nullopt).value_or(heads);
+  const bool known = architecture.num_heads > 0 && heads > 0;
+  if (known && (heads != architecture.num_heads || keys != architecture.num_kv_heads)) {
+    fields.error("INVALID_VALUE", "encoder_num_attention_heads", kOneNumber);
+  }
   if (architecture.num_kv_heads != architecture.num_heads) {
     fields.error("INVALID_VALUE", "encoder_num_key_value_heads",
                  "Moonshine's class cuts queries into as many heads as keys: other numbers raise an error there.");
   }
   read_head_dim(fields, architecture);
   read_rotary_factor(fields, architecture, 0.9);
-  if (architecture.rotary_dim % 2 != 0) {
+  architecture.rotary_dim += architecture.rotary_dim % 2;  // as many columns as frequencies have pairs
+  if (architecture.rotary_dim > architecture.head_dim) {
     fields.error("INVALID_VALUE", "partial_rotary_factor", "Columns of a head turn in pairs: an odd number has none.");
   }
   architecture.encoder_stride = fields.nullable({"pad_head_dim_to_multiple_of"}, std::nullopt).value_or(1);

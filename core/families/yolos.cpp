@@ -47,7 +47,7 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
                  "YOLOS's tables between the layers have as many rows as pixels make patches: sides that patches do "
                  "not fill raise an error there.");
   }
-  if (between && architecture.num_layers < 2) {
+  if (between && architecture.num_layers < 2 && fields.has({"num_hidden_layers"})) {
     fields.error("INVALID_VALUE", "num_hidden_layers", "YOLOS's tables between the layers need two of them.");
   }
   if (between) {
