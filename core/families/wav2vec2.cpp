@@ -453,8 +453,9 @@ Tensor squeezed(Net& net, const Names& names, Tensor hidden) {
   h = view(std::move(h), Shape{net.B, Dim(frames.n() * factor), net.H});
   const Count missing = net.S.n() - frames.n() * factor;
   if (missing <= 0) return h;
-  h = pad_last(transpose(std::move(h), 1, 2), missing);
-  return transpose(std::move(h), 1, 2);
+  h = view(std::move(h), Shape{net.B, Dim(frames.n() * factor * net.H.n())});  // rows lie one behind another
+  h = pad_last(std::move(h), missing * net.H.n());
+  return view(std::move(h), Shape{net.B, net.S, net.H});
 }
 
 }  // namespace
