@@ -441,11 +441,13 @@ Tensor squeezed(Net& net, const Names& names, Tensor hidden) {
   h = net.layer_norm(names.encoder_norm, std::move(h));
   h = dropout(std::move(h), net.arch.residual_dropout);
   Net& part = net.part(net.arch, net.B, frames);
-  net.hands_out_all = part.hands_out_all = net.arch.head == Head::kSequenceClassification;
+  const bool collects = net.arch.head == Head::kSequenceClassification;
+  part.hands_out_all = collects;
   h = part.layers({names.layers, net.arch.num_layers, layer, true, Phase::kLoss}, std::move(h));
-  net.hands_out_all = part.hands_out_all = false;
+  part.hands_out_all = false;
   net.handed_out = std::move(part.handed_out);
   part.handed_out.clear();
+  if (collects) net.handed_out.emplace_back(net.tape.instance(), h);  // the last one's is not what the model returns
   {
     Tensor wide = net.linear("sew.encoder.upsample.projection", std::move(h), Dim(net.H.n() * factor), true);
     h = gelu(std::move(wide));
