@@ -13,9 +13,6 @@
 namespace tidemark {
 namespace {
 
-/// What becomes of a layer's class token.
-enum class Readout : std::uint8_t { kIgnored, kAdded, kProjected };
-
 // Up to how much a picture of patches grows, or shrinks where negative, as `reassemble_factors` says it.
 std::vector<Count> read_factors(ConfigFields& fields) {
   std::vector<Count> factors = {4, 2, 1, -2};
@@ -35,7 +32,7 @@ std::vector<Count> read_factors(ConfigFields& fields) {
 }
 
 // transformers 5.24 models/dpt/configuration_dpt.py: DPTConfig. `conv_dims`: channels of each picture; `conv_strides`:
-// its factor; `pooler_size`: channels that all are fused with; `multi_query`: how the class token is read.
+// its factor; `pooler_size`: channels that all are fused with.
 void read_config(ConfigFields& fields, Architecture& architecture) {
   read_vit_layers(fields, architecture);
   architecture.image_size = square_side(fields, "image_size", 384);
@@ -51,13 +48,8 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   architecture.classifier_dropout = fields.probability({"semantic_classifier_dropout"}, 0.1);
   architecture.qk_norm = fields.flag({"use_batch_norm_in_fusion_residual"}, false);
   architecture.conv_bias = fields.flag({"use_bias_in_fusion_residual"}, !architecture.qk_norm);
-  const std::string readout = fields.text({"readout_type"}, "project");
-  const Readout kind = readout == "project" ? Readout::kProjected
-                       : readout == "add"   ? Readout::kAdded
-                                            : Readout::kIgnored;
-  architecture.num_buckets = static_cast<Count>(kind);
-  if (kind == Readout::kIgnored && readout != "ignore") {
-    fields.error("INVALID_VALUE", "readout_type", "\"ignore\", \"add\" and \"project\" are what the class knows.");
+  if (fields.text({"readout_type"}, "project") != "project") {
+    fields.error("INVALID_VALUE", "readout_type", "\"project\" is modelled: no record covers the other readouts.");
   }
   if (fields.flag({"is_hybrid"}, false) || fields.has({"backbone_config"}) || fields.has({"backbone"})) {
     fields.error("INVALID_VALUE", "is_hybrid", "DPT is modelled on its own ViT: other backbones are not.");
@@ -199,20 +191,14 @@ Tensor reassembled(Net& net, std::size_t i, const Tensor& hidden) {
   const Tensor token = select(hidden, 1);
   Tensor h = view(narrow(hidden, 1, 1, patches), Shape{net.B, side, side, net.H});
   h = contiguous(permute(std::move(h), {0, 3, 1, 2}));
-  const auto kind = static_cast<Readout>(net.arch.num_buckets);
-  if (kind == Readout::kProjected) {
-    h = permute(view(std::move(h), Shape{net.B, net.H, patches}), {0, 2, 1});
-    const Tensor readout = expand(unsqueeze(token, 1), rows);
-    {
-      Tensor both = cat({&h, &readout}, -1);
-      Tensor projected = net.linear(kNames[i].readout, std::move(both), net.H, true);
-      h = activate(net.arch.activation, std::move(projected));
-    }
-    h = reshape(permute(std::move(h), {0, 2, 1}), picture);
-  } else if (kind == Readout::kAdded) {
-    h = add(view(std::move(h), Shape{net.B, net.H, patches}), unsqueeze(token, -1));
-    h = view(std::move(h), picture);
+  h = permute(view(std::move(h), Shape{net.B, net.H, patches}), {0, 2, 1});
+  const Tensor readout = expand(unsqueeze(token, 1), rows);
+  {
+    Tensor both = cat({&h, &readout}, -1);
+    Tensor projected = net.linear(kNames[i].readout, std::move(both), net.H, true);
+    h = activate(net.arch.activation, std::move(projected));
   }
+  h = reshape(permute(std::move(h), {0, 2, 1}), picture);
   const Dim channels(net.arch.conv_dims[i]);
   h = convolved(net, kNames[i].projection, std::move(h), channels, 1, 1, true);
   const Count factor = net.arch.conv_strides[i];

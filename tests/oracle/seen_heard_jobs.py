@@ -34,7 +34,6 @@ FAMILIES = {
     "dpt-large": ({**DPT, "hidden_size": 1024, "intermediate_size": 4096, "num_attention_heads": 16, "neck_hidden_sizes": [256, 512, 1024, 1024],
                    "use_batch_norm_in_fusion_residual": True, "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}, QV,
                   {"kind": "vision", "image_size": [480, 480]}),
-    "dpt-added": ({**DPT, "readout_type": "add", "reassemble_factors": [2, 1, 1, 0.5], "fusion_hidden_size": 128}, QV, {"kind": "vision"}),
     "moonshine": (MOONSHINE, ["q_proj", "v_proj"], SOUND),
     "moonshine-padded": (MOONSHINE, ["q_proj", "v_proj"], {**SOUND, "padding": True, "audio_seconds": 15.5}),
     "moonshine-base": ({**MOONSHINE, "hidden_size": 416, "intermediate_size": 1664, "encoder_num_hidden_layers": 2, "decoder_num_hidden_layers": 3,
@@ -82,7 +81,7 @@ NO_FLASH = ("conformer", "speech_to_text", "speecht5", "hiera")
 FEW = ("full", "pure", "lora", "ck")
 FEWER = {"speech_to_text": ("full", "ck", "reentrant", "amp", "fp32", "lora", "lora-ck", "qlora"), "speech_to_text-padded": ("full", "ck"),
          "speech_to_text-large": ("full", "lora"), "dpt": ("full", "ck", "amp", "pure", "fp32", "fa2", "lora", "lora-ck", "qlora"), "dpt-large": ("full", "lora"),
-         "dpt-added": ("full",), "sew": ("full", "ck", "reentrant", "amp", "fp32", "fa2", "lora", "lora-ck"), "sew-mid": ("full", "lora"),
+         "sew": ("full", "ck", "reentrant", "amp", "fp32", "fa2", "lora", "lora-ck"), "sew-mid": ("full", "lora"),
          "sew-ForSequenceClassification": ("full", "lora"), "sew-Model": ("pure",), "conformer-rope": ("full", "lora", "fp32"), "conformer-plain": ("pure",),
          "conformer-ForSequenceClassification": ("full", "lora"), "conformer-Model": ("pure",)}
 

@@ -1200,7 +1200,7 @@ export default [
   ],
   ["Half of the channels gate the others: an odd number has no half.", "一半通道为另一半做门控：奇数没有一半。"],
   ["These are numbers from 1/16 to 16.", "这些数应在 1/16 到 16 之间。"],
-  ['"ignore", "add" and "project" are what the class knows.', '该类只认识 "ignore"、"add" 和 "project"。'],
+  ['"project" is modelled: no record covers the other readouts.', '只建模 "project"：没有记录覆盖其他读出方式。'],
   ["DPT is modelled on its own ViT: other backbones are not.", "DPT 只在其自带的 ViT 上建模：未建模其他骨干网络。"],
   ["Without its second head the class's loss raises an error.", "没有第二个头时该类的损失会报错。"],
   ["The head is modelled on the last picture (-1).", "头只在最后一张特征图（-1）上建模。"],
