@@ -33,7 +33,8 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   const Count heads = fields.required({"decoder_num_attention_heads", "num_attention_heads"});
   architecture.num_kv_heads =
       fields.nullable({"encoder_num_key_value_heads"}, std::nullopt).value_or(architecture.num_heads);
-  const Count keys = fields.nullable({"decoder_num_key_value_heads", "num_key_value_heads"}, std::nullopt).value_or(heads);
+  const Count keys =
+      fields.nullable({"decoder_num_key_value_heads", "num_key_value_heads"}, std::nullopt).value_or(heads);
   const bool known = architecture.num_heads > 0 && heads > 0;
   if (known && (heads != architecture.num_heads || keys != architecture.num_kv_heads)) {
     fields.error("INVALID_VALUE", "encoder_num_attention_heads", kOneNumber);

@@ -620,7 +620,7 @@ TEST_CASE("every family says something for its bare minimum and for nothing at a
     for (const char* key : {"n_layers", "n_layer", "num_layers"}) any = with(any, key, 32);
     // Latent: as many as of queries; and where the class cuts queries into as many.
     if (model_type != "kimi_linear" && model_type != "moonshine") any = with(any, "num_key_value_heads", 8);
-    if (model_type == "lilt") any = with(any, "hidden_size", 3072);              // of whose sixths boxes have a quarter
+    if (model_type == "lilt") any = with(any, "hidden_size", 3072);  // of whose sixths boxes have a quarter
     for (const char* key : {"ffn_dim", "d_ff", "hidden_dim", "dff", "encoder_ffn_dim", "decoder_ffn_dim"}) {
       any = with(any, key, 16384);
     }
