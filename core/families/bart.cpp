@@ -36,6 +36,10 @@ constexpr DecoderNames kOfCausalLm = {"decoder.model.decoder",
                                       "decoder.model.decoder.layer_norm",
                                       "decoder.model.decoder.embed_tokens"};
 
+constexpr DecoderNames kOfSpeech = {
+    "model.decoder",        "model.decoder.embed_positions", nullptr,
+    "model.decoder.layers", "model.decoder.layer_norm",      "model.decoder.embed_tokens"};
+
 /// What the modelling files differ in.
 struct Traits {
   std::string_view model_type;
@@ -46,6 +50,7 @@ struct Traits {
   const DecoderNames* decoder = &kOfModel;
   bool caches = false;       ///< keys and values are joined to an empty cache while it trains (kBartCausalCaching)
   bool plain_table = false;  ///< the encoder itself scales the table's rows; the decoder norms them, without positions
+  bool speech = false;       ///< Speech2Text: eager attention alone, rows scaled behind their table, no mask of ones
 };
 constexpr Traits kTraits[] = {
     {"bart", false, true, true, Positions::kLearned},
@@ -59,6 +64,7 @@ constexpr Traits kTraits[] = {
     {"marian", false, false, true, Positions::kSinusoidal},
     {kBartCausal, true, true, false, Positions::kLearned, &kOfCausalLm},
     {kBartCausalCaching, true, true, false, Positions::kLearned, &kOfCausalLm, true},
+    {"speech_to_text", true, false, false, Positions::kBuffer, &kOfSpeech, false, false, true},
     {"whisper", true, false, false, Positions::kOfWhisper},
 };
 
@@ -181,6 +187,7 @@ Tensor attend(Net& net, const BartAttentionNames& names, const Tensor& hidden, b
   options.has_groups = false;
   options.softmax_fp32 = false;
   options.cast_back = false;
+  options.eager = traits_of(net).speech;
   Tensor out = attention(net, q, k, v, options);
   return net.linear(names.o, std::move(out), net.H, true);
 }
@@ -235,6 +242,8 @@ Tensor scaled(Net&, Tensor rows) {
   return mul_scalar(std::move(rows));
 }
 
+}  // namespace
+
 // M2M100SinusoidalPositionalEmbedding.forward: the rows of a buffer by each token's place among those that are no
 // padding.
 Tensor buffered_positions(Net& net, const char* name) {
@@ -247,6 +256,8 @@ Tensor buffered_positions(Net& net, const char* name) {
   Tensor position_ids = t.allocate(rows, Dtype::kInt64, "add");
   return t.allocate(Shape{net.B, net.S, net.H}, dtype, "index_select");
 }
+
+namespace {
 
 Tensor positions(Net& net, const char* name, bool decoder) {
   Tape& t = net.tape;
@@ -361,7 +372,7 @@ Tensor bart_encoder_layers(Net& net, Tensor hidden, std::string_view layers, boo
 Tensor bart_decode(Net& net, Net& encoder, const Tensor& ids, const Tensor& encoder_states) {
   const DecoderNames& names = *traits_of(net).decoder;
   Scope in(net.tape, names.module, kDecoder);
-  const bool whisper = is_whisper(net);
+  const bool whisper = is_whisper(net), speech = traits_of(net).speech;
   Tensor embeds;
   if (whisper) {
     Tensor features = std::exchange(encoder.input_ids, ids);
@@ -369,15 +380,17 @@ Tensor bart_decode(Net& net, Net& encoder, const Tensor& ids, const Tensor& enco
     encoder.input_ids = std::move(features);
   } else if (names.table != nullptr) {
     Tensor pixels = std::exchange(encoder.input_ids, ids);
-    embeds = encoder.token_embedding(names.table, net.H, scaled);
+    embeds = encoder.token_embedding(names.table, net.H, speech ? nullptr : scaled);
     encoder.input_ids = std::move(pixels);
+    if (speech) embeds = mul_scalar(std::move(embeds));
   } else {
     embeds = net.tied_embedding_of("model.shared", ids, traits_of(net).plain_table ? nullptr : scaled);
   }
-  make_causal_masks(net, embeds, {.padded = !whisper, .whole = true});
+  make_causal_masks(net, embeds, {.eager = speech, .padded = !whisper && !speech, .whole = true});
   net.attention_mask = encoder.attention_mask;
-  const bool eager = net.job.attention == AttentionKernel::kEager;
-  if (!whisper) net.shared.cross_mask = bidirectional_mask(net, encoder_states, eager, net.S, encoder.S);
+  const bool eager = speech || net.job.attention == AttentionKernel::kEager;
+  if (!whisper && (!speech || net.job.padding))
+    net.shared.cross_mask = bidirectional_mask(net, encoder_states, eager, net.S, encoder.S);
   net.attention_mask.reset();
   net.shared.encoder_states = encoder_states;
   const Tensor places = positions(net, names.positions, true);

@@ -52,6 +52,8 @@ void read_sound_sizes(ConfigFields& audio, Architecture& tower);
 Architecture read_sound_tower(ConfigFields& fields);
 /// Whether the micro batch has recordings.
 bool hears(const Net& net);
+/// Rows of a buffer of positions, [B, S, H], which the class makes itself.
+Tensor buffered_positions(Net& net, const char* name);
 /// A table of positions that is never trained, and its rows.
 Tensor frozen_table(Net& net, const char* name, Dtype dtype);
 /// The rows alone.

@@ -1,4 +1,6 @@
 // DETR: a frozen ResNet, an encoder over its last picture, and a decoder of learned queries that become boxes.
+#include "core/families/detr.hpp"
+
 #include "core/families/family.hpp"
 #include "core/families/stages.hpp"
 #include "core/families/towers.hpp"
@@ -275,12 +277,19 @@ Tensor positions(Net& net, Dim height, Dim width) {
   return t.part_of_buffer(all, dtype);
 }
 
-constexpr Count kObjects = 8;  // of a picture: few, whose boxes take some KB (COCO's pictures have 7)
+}  // namespace
+
+void object_labels(Net& net) {
+  constexpr Count kObjects = 8;  // of a picture: few, whose boxes take some KB (COCO's pictures have 7)
+  net.labels = net.tape.allocate(Shape{net.B, Dim(kObjects)}, Dtype::kInt64, "class_labels");
+  net.more_labels = net.tape.allocate(Shape{net.B, Dim(kObjects), Dim(4)}, Dtype::kFp32, "boxes");
+}
+
+namespace {
 
 void inputs(Net& net) {
   picture_batch(net, Dim(1));
-  net.labels = net.tape.allocate(Shape{net.B, Dim(kObjects)}, Dtype::kInt64, "class_labels");
-  net.more_labels = net.tape.allocate(Shape{net.B, Dim(kObjects), Dim(4)}, Dtype::kFp32, "boxes");
+  object_labels(net);
 }
 
 Tensor forward(Net& net) {
@@ -331,31 +340,40 @@ void match(Net& net, Count queries, Count objects) {
                     {costs, "union"}});
 }
 
-Outputs detection(Net& net, const Program&, Tensor hidden_in) {
-  const Tensor hidden = std::move(hidden_in);
-  Scope in(net.tape, "", kHead);
-  const Dim classes(net.arch.num_labels + 1), rows(hidden.size(0) * hidden.size(1));
-  Tensor logits = net.classifier("class_labels_classifier", hidden, classes, true);
+}  // namespace
+
+Tensor box_predictor(Net& net, const Tensor& hidden) {
   Tensor boxes = net.linear("bbox_predictor.layers.0", hidden, net.H, true);
   boxes = relu(std::move(boxes));
   boxes = net.linear("bbox_predictor.layers.1", std::move(boxes), net.H, true);
   boxes = relu(std::move(boxes));
   boxes = net.linear("bbox_predictor.layers.2", std::move(boxes), Dim(4), true);
-  boxes = sigmoid(std::move(boxes));
-  const Dim objects(net.labels.numel());
+  return sigmoid(std::move(boxes));
+}
+
+Tensor detection_loss(Net& net, const Tensor& logits, const Tensor& boxes) {
+  const Dim objects(net.labels.numel()), classes = logits.dim(-1), rows(logits.size(0) * logits.size(1));
   match(net, rows.n(), objects.n());
+  Scope loss(net.tape, "", kLoss);
+  const Tensor targets = net.tape.allocate(Shape{rows}, Dtype::kInt64, "full");
+  Tensor sum = cross_entropy(view(logits, Shape{rows, classes}), targets);
+  const Tensor index = net.tape.allocate(Shape{objects}, Dtype::kInt64, "cat");
+  const Tensor wanted = view(net.more_labels, Shape{objects, Dim(4)});
+  Tensor found = index_some(view(boxes, Shape{rows, Dim(4)}), index, objects);
+  Tensor distance = l1_differences(std::move(found), wanted);
+  distance = mean_all(std::move(distance));
+  return add(std::move(sum), std::move(distance));
+}
+
+namespace {
+
+Outputs detection(Net& net, const Program&, Tensor hidden_in) {
+  const Tensor hidden = std::move(hidden_in);
+  Scope in(net.tape, "", kHead);
+  Tensor logits = net.classifier("class_labels_classifier", hidden, Dim(net.arch.num_labels + 1), true);
+  Tensor boxes = box_predictor(net, hidden);
   Outputs out;
-  {
-    Scope loss(net.tape, "", kLoss);
-    const Tensor targets = net.tape.allocate(Shape{rows}, Dtype::kInt64, "full");
-    out.loss = cross_entropy(view(logits, Shape{rows, classes}), targets);
-    const Tensor index = net.tape.allocate(Shape{objects}, Dtype::kInt64, "cat");
-    const Tensor wanted = view(net.more_labels, Shape{objects, Dim(4)});
-    Tensor found = index_some(view(boxes, Shape{rows, Dim(4)}), index, objects);
-    Tensor distance = l1_differences(std::move(found), wanted);
-    distance = mean_all(std::move(distance));
-    out.loss = add(std::move(out.loss), std::move(distance));
-  }
+  out.loss = detection_loss(net, logits, boxes);
   out.rest = {std::move(logits), std::move(boxes), hidden};
   out.rest.push_back(std::move(net.leaves.back()));
   net.leaves.clear();

@@ -76,8 +76,10 @@ Tensor self_attention(Net& net, const Tensor& x) {
   return attention(net, q, k, v, encoder_attention(net));
 }
 
+}  // namespace
+
 // Names that live until the layer returns: what the first norm made, and the attention's branch.
-Tensor layer(Net& net, Tensor hidden_in) {
+Tensor videomae_layer(Net& net, Tensor hidden_in) {
   Scope in(net.tape, "", kLayer);
   const double p = net.arch.residual_dropout;
   Tensor hidden = std::move(hidden_in);
@@ -94,6 +96,8 @@ Tensor layer(Net& net, Tensor hidden_in) {
   out = dropout(net.linear("output.dense", std::move(out), net.H, true), p);
   return add(std::move(out), hidden);
 }
+
+namespace {
 
 Tensor norm(Net& net, Tensor hidden) {
   if (!net.arch.final_norm) return hidden;
@@ -115,8 +119,10 @@ Outputs video_classification(Net& net, const Program&, Tensor hidden) {
 constexpr HeadForward kHeads[] = {{Head::kImageClassification, video_classification}, {Head::kNone, body_alone}};
 constexpr ClassSuffix kClasses[] = {{"ForVideoClassification", Head::kImageClassification}, {"Model", Head::kNone}};
 
-const Program kProgram = {
-    .forward = one_stack<embed, layer, norm>, .heads = kHeads, .inputs = inputs, .check = check_picture_is_of_table};
+const Program kProgram = {.forward = one_stack<embed, videomae_layer, norm>,
+                          .heads = kHeads,
+                          .inputs = inputs,
+                          .check = check_picture_is_of_table};
 
 }  // namespace
 

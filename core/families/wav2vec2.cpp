@@ -10,6 +10,7 @@
 #include "core/layers/losses.hpp"
 #include "core/layers/vision.hpp"
 #include "core/tape/ops/convolution.hpp"
+#include "core/tape/vision_ops.hpp"
 
 namespace tidemark {
 namespace {
@@ -27,6 +28,20 @@ std::vector<Count> read_counts(ConfigFields& fields, std::string_view key, std::
     counts.push_back(item.integer);
   }
   return counts;
+}
+
+// transformers 5.24 models/sew/configuration_sew.py: SEWConfig has other ones where the file says nothing.
+void read_wave_convolutions(ConfigFields& fields, Architecture& architecture) {
+  if (architecture.model_type == "sew") {
+    architecture.conv_dims =
+        read_counts(fields, "conv_dim", {64, 128, 128, 128, 128, 256, 256, 256, 256, 512, 512, 512, 512});
+    architecture.conv_strides = read_counts(fields, "conv_stride", {5, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1});
+    architecture.conv_kernels = read_counts(fields, "conv_kernel", {10, 3, 1, 3, 1, 3, 1, 3, 1, 2, 1, 2, 1});
+    return;
+  }
+  architecture.conv_dims = read_counts(fields, "conv_dim", {512, 512, 512, 512, 512, 512, 512});
+  architecture.conv_strides = read_counts(fields, "conv_stride", {5, 2, 2, 2, 2, 2, 2});
+  architecture.conv_kernels = read_counts(fields, "conv_kernel", {10, 3, 3, 3, 3, 2, 2});
 }
 
 }  // namespace
@@ -49,9 +64,7 @@ void read_wav2vec2_config(ConfigFields& fields, Architecture& architecture) {
   architecture.feature_dropout = fields.probability({"feat_proj_dropout"}, 0.0);
   architecture.head_dropout = fields.probability({"final_dropout"}, 0.1);
   architecture.norm_before = fields.flag({"do_stable_layer_norm"}, false);
-  architecture.conv_dims = read_counts(fields, "conv_dim", {512, 512, 512, 512, 512, 512, 512});
-  architecture.conv_strides = read_counts(fields, "conv_stride", {5, 2, 2, 2, 2, 2, 2});
-  architecture.conv_kernels = read_counts(fields, "conv_kernel", {10, 3, 3, 3, 3, 2, 2});
+  read_wave_convolutions(fields, architecture);
   architecture.conv_bias = fields.flag({"conv_bias"}, false);
   architecture.group_norm = fields.text({"feat_extract_norm"}, "group") == "group";
   architecture.position_kernel = fields.count({"num_conv_pos_embeddings"}, 128);
@@ -127,6 +140,7 @@ constexpr const char* kPositions =
     "transformers 5.12 models/wav2vec2/modeling_wav2vec2.py: Wav2Vec2PositionalConvEmbedding.forward";
 constexpr const char* kPositionLayer =
     "transformers 5.24 models/data2vec/modeling_data2vec_audio.py: Data2VecAudioPositionalConvLayer.forward";
+constexpr const char* kSqueezed = "transformers 5.24 models/sew/modeling_sew.py: SEWEncoder.forward";
 constexpr const char* kEncoder = "transformers 5.12 models/wav2vec2/modeling_wav2vec2.py: Wav2Vec2Encoder.forward";
 constexpr const char* kAttention = "transformers 5.12 models/wav2vec2/modeling_wav2vec2.py: Wav2Vec2Attention.forward";
 constexpr const char* kFeedForward =
@@ -152,6 +166,10 @@ constexpr Names kWavlm = TIDEMARK_NAMES("wavlm");
 constexpr Names kUniSpeech = TIDEMARK_NAMES("unispeech");
 constexpr Names kUniSpeechSat = TIDEMARK_NAMES("unispeech_sat");
 constexpr Names kData2Vec = TIDEMARK_NAMES("data2vec_audio");
+constexpr Names kConformer = TIDEMARK_NAMES("wav2vec2_conformer");
+constexpr Names kSew = {"sew.masked_spec_embed",  "sew.feature_extractor.conv_layers", "sew.layer_norm",
+                        "sew.feature_projection", "sew.encoder.pos_conv_embed.conv",   "sew.encoder.layer_norm",
+                        "sew.encoder.layers"};
 #undef TIDEMARK_NAMES
 
 bool is_wavlm(const Net& net) {
@@ -162,6 +180,8 @@ const Names& names_of(const Net& net) {
   const std::string& type = net.arch.model_type;
   if (type == "unispeech") return kUniSpeech;
   if (type == "data2vec-audio") return kData2Vec;
+  if (type == "wav2vec2-conformer") return kConformer;
+  if (type == "sew") return kSew;
   if (type == "unispeech-sat") return kUniSpeechSat;
   return type == "hubert" ? kHubert : is_wavlm(net) ? kWavlm : kWav2Vec2;
 }
@@ -304,9 +324,10 @@ Tensor position_embeddings(Net& net, const Names& names, const Tensor& hidden) {
   {
     const Tensor weight = normed_weight(net, names.positions);
     const Tensor bias = net.parameter(names.positions, "bias", Shape{net.H});
-    const bool even = net.arch.position_kernel % 2 == 0;
-    x = convolution(std::move(x), weight, bias, {Dim(net.S.n() + (even ? 1 : 0))});
-    if (even) x = narrow(std::move(x), 2, 0, net.S);
+    const Count kernel = net.arch.position_kernel, stride = std::max<Count>(1, net.arch.encoder_stride);
+    const Count places = (net.S.n() + 2 * (kernel / 2) - kernel) / stride + 1;
+    x = convolution(std::move(x), weight, bias, {Dim(places)});
+    if (kernel % 2 == 0) x = narrow(std::move(x), 2, 0, Dim(places - 1));
   }
   x = gelu(std::move(x));
   return transpose(std::move(x), 1, 2);
@@ -386,18 +407,69 @@ Tensor layer(Net& net, Tensor hidden) {
 
 }  // namespace
 
-Tensor wav2vec2_forward(Net& net) {
+Tensor wave_projected(Net& net, Tensor& extracted) {
   const Names& names = names_of(net);
-  Tensor extracted = transpose(features(net, names), 1, 2);  // extract_features: the models' name for it
+  extracted = transpose(features(net, names), 1, 2);
   Tensor hidden;
   {
     Scope in(net.tape, "feature_projection", kProjection);
-    const Tensor normed = net.layer_norm(names.norm, extracted);
-    hidden = net.linear(names.projection, normed, net.H, true);
+    const bool squeezes = net.arch.encoder_stride > 0;
+    Tensor normed = net.layer_norm(names.norm, extracted);
+    if (!squeezes || normed.size(2) != net.H.n()) {
+      hidden = net.linear(names.projection, normed, net.H, true);
+    } else {
+      hidden = normed;
+    }
+    if (squeezes) normed = hidden;  // SEW's one name for all of these
     hidden = dropout(std::move(hidden), net.arch.feature_dropout);
     if (net.arch.model_type != "hubert") extracted = normed;  // Wav2Vec2's and WavLM's projection returns it, too
   }
-  hidden = mask_time(net, names.mask, std::move(hidden));
+  return mask_time(net, names.mask, std::move(hidden));
+}
+
+namespace {
+
+// SEWEncoder.forward: frames are pooled before the layers, and as many again behind them.
+Tensor squeezed(Net& net, const Names& names, Tensor hidden) {
+  Scope in(net.tape, "encoder", kSqueezed);
+  const Count factor = net.arch.encoder_stride;
+  Tensor positions = position_embeddings(net, names, hidden);
+  const Dim pooled(net.S.n() / factor), frames(std::min(pooled.n(), positions.size(1)));
+  Tensor h = average_pool(unsqueeze(transpose(std::move(hidden), 1, 2), 2), Dim(1), pooled);
+  const Tensor few = transpose(view(std::move(h), Shape{net.B, net.H, pooled}), 1, 2);
+  h = add(narrow(few, 1, 0, frames), narrow(positions, 1, 0, frames));
+  h = net.layer_norm(names.encoder_norm, std::move(h));
+  h = dropout(std::move(h), net.arch.residual_dropout);
+  Net& part = net.part(net.arch, net.B, frames);
+  const bool collects = net.arch.head == Head::kSequenceClassification;
+  part.hands_out_all = collects;
+  h = part.layers({names.layers, net.arch.num_layers, layer, true, Phase::kLoss}, std::move(h));
+  part.hands_out_all = false;
+  net.handed_out = std::move(part.handed_out);
+  part.handed_out.clear();
+  if (collects) net.handed_out.emplace_back(net.tape.instance(), h);  // the last one's is not what the model returns
+  {
+    Tensor wide = net.linear("sew.encoder.upsample.projection", std::move(h), Dim(net.H.n() * factor), true);
+    h = gelu(std::move(wide));
+  }
+  h = view(std::move(h), Shape{net.B, Dim(frames.n() * factor), net.H});
+  const Count missing = net.S.n() - frames.n() * factor;
+  if (missing <= 0) return h;
+  h = view(std::move(h), Shape{net.B, Dim(frames.n() * factor * net.H.n())});  // rows lie one behind another
+  h = pad_last(std::move(h), missing * net.H.n());
+  return view(std::move(h), Shape{net.B, net.S, net.H});
+}
+
+}  // namespace
+
+Tensor wav2vec2_forward(Net& net) {
+  const Names& names = names_of(net);
+  Tensor extracted;
+  Tensor hidden = wave_projected(net, extracted);
+  if (net.arch.encoder_stride > 0) {
+    const Tensor entered = hidden;
+    return squeezed(net, names, std::move(hidden));
+  }
   Scope in(net.tape, "encoder", kEncoder);
   const Tensor entered = hidden;  // a name of Wav2Vec2Model.forward, and `positions` one of its encoder's
   const bool several = net.arch.parts.size() > 1;
@@ -490,6 +562,13 @@ void read_data2vec_config(ConfigFields& fields, Architecture& architecture) {
   architecture.parts.push_back(std::move(positions));
 }
 
+// transformers 5.24 models/sew/configuration_sew.py: SEWConfig. `encoder_stride`: frames that become one.
+void read_sew_config(ConfigFields& fields, Architecture& architecture) {
+  read_wav2vec2_config(fields, architecture);
+  architecture.norm_before = false;
+  architecture.encoder_stride = fields.count({"squeeze_factor"}, 2);
+}
+
 constexpr ClassFacts kFacts = {.text_input = false, .input_embeddings = false, .no_split = NoSplit::kNone};
 constexpr ClassFacts kHubertFacts = {.text_input = false, .input_embeddings = false};
 
@@ -511,6 +590,7 @@ const Family kRows[] = {
      "unispeech_sat.encoder.layers", kFacts},
     {"data2vec-audio", "Data2VecAudio", "Data2VecAudioForCTC", kWav2Vec2Classes, read_data2vec_config,
      &kWav2Vec2Program, "data2vec_audio.encoder.layers", kFacts},
+    {"sew", "SEW", "SEWForCTC", kWav2Vec2Classes, read_sew_config, &kWav2Vec2Program, "sew.encoder.layers", kFacts},
 };
 
 extern const FamilyRows wav2vec2_rows;

@@ -7,6 +7,13 @@ namespace tidemark {
 
 void read_wav2vec2_config(ConfigFields& fields, Architecture& architecture);
 Tensor wav2vec2_forward(Net& net);
+/// Wav2Vec2Model.forward up to its encoder: convolutions, projection, masks; `extracted` is a name of its to the end.
+Tensor wave_projected(Net& net, Tensor& extracted);
+/// A conformer's first or last feed-forward: half of what it makes, and what it was given (wav2vec2_bert.cpp).
+Tensor conformer_half(Net& net, bool first, Tensor hidden);
+/// nn.Conv1d of `out` channels to `frames`; `apart`: each channel is its own.
+Tensor frame_convolution(Net& net, const char* name, Tensor x, Dim out, Count kernel, Dim frames, bool bias,
+                         bool apart);
 /// Waves, and as many letters as the request says.
 void wave_inputs(Net& net);
 /// What a head asks for: of a CTC head as many letters as the request says, or 64.

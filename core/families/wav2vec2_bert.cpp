@@ -121,9 +121,18 @@ Tensor half_of(Net& net, const char* norm, const FeedForward& names, Tensor hidd
   const Tensor residual = std::move(hidden);
   Tensor h = net.layer_norm(norm, residual);
   h = feed_forward(net, names, h);
-  h = mul_scalar(std::move(h));
-  return add(std::move(h), residual);
+  Tensor half = mul_scalar(h);  // one expression: what it halves has a name until the sum takes it
+  return add(std::move(half), residual);
 }
+
+}  // namespace
+
+Tensor conformer_half(Net& net, bool first, Tensor hidden) {
+  return first ? half_of(net, "ffn1_layer_norm", kFirst, std::move(hidden))
+               : half_of(net, "ffn2_layer_norm", kSecond, std::move(hidden));
+}
+
+namespace {
 
 /// What a method's names hold until it returns.
 struct Distances {
@@ -167,8 +176,10 @@ Tensor attend(Net& net, const Tensor& x, const Tensor& mask, bool by_place) {
   return net.linear("self_attn.linear_out", std::move(h), net.H, true);
 }
 
-// nn.Conv1d of `out` channels to as many frames; `groups`: each channel is its own.
-Tensor convolved(Net& net, const char* name, Tensor x, Dim out, Count kernel, Dim frames, bool bias, bool apart) {
+}  // namespace
+
+Tensor frame_convolution(Net& net, const char* name, Tensor x, Dim out, Count kernel, Dim frames, bool bias,
+                         bool apart) {
   Scope in(net.tape, name, kConvolution);
   const Tensor weight = net.parameter(name, "weight", Shape{out, apart ? Dim(1) : x.dim(1), Dim(kernel)});
   Tensor shift;
@@ -176,26 +187,28 @@ Tensor convolved(Net& net, const char* name, Tensor x, Dim out, Count kernel, Di
   return convolution(std::move(x), weight, std::move(shift), {frames});
 }
 
+namespace {
+
 Tensor conv_module(Net& net, const Tensor& x) {
   Scope in(net.tape, "conv_module", kConvolution);
   const Count kernel = net.arch.conv_kernels[0];
   const Dim twice(2 * net.H.n());
   Tensor h = net.layer_norm("conv_module.layer_norm", x);
   h = transpose(silenced(net, std::move(h)), 1, 2);
-  h = convolved(net, "conv_module.pointwise_conv1", std::move(h), twice, 1, net.S, false, false);
+  h = frame_convolution(net, "conv_module.pointwise_conv1", std::move(h), twice, 1, net.S, false, false);
   h = gated_channels(std::move(h));
   h = pad_last(std::move(h), kernel - 1);
-  h = convolved(net, "conv_module.depthwise_conv", std::move(h), net.H, kernel, net.S, false, true);
+  h = frame_convolution(net, "conv_module.depthwise_conv", std::move(h), net.H, kernel, net.S, false, true);
   h = net.layer_norm("conv_module.depthwise_layer_norm", transpose(std::move(h), 1, 2));
   h = activate(net.arch.activation, transpose(std::move(h), 1, 2));
-  h = convolved(net, "conv_module.pointwise_conv2", std::move(h), net.H, 1, net.S, false, false);
+  h = frame_convolution(net, "conv_module.pointwise_conv2", std::move(h), net.H, 1, net.S, false, false);
   h = dropout(std::move(h), net.arch.embedding_dropout);
   return transpose(std::move(h), 1, 2);
 }
 
 Tensor layer(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kLayer);
-  Tensor residual = half_of(net, "ffn1_layer_norm", kFirst, std::move(hidden));
+  Tensor residual = conformer_half(net, true, std::move(hidden));
   Tensor h = net.layer_norm("self_attn_layer_norm", residual);
   h = attend(net, h, net.shared.causal_mask, true);
   h = dropout(std::move(h), net.arch.attention_dropout);
@@ -204,7 +217,7 @@ Tensor layer(Net& net, Tensor hidden) {
   h = conv_module(net, h);
   h = add(residual, std::move(h));
   residual.reset();
-  h = half_of(net, "ffn2_layer_norm", kSecond, std::move(h));
+  h = conformer_half(net, false, std::move(h));
   h = net.layer_norm("final_layer_norm", std::move(h));
   net.return_weights();
   return h;
@@ -215,7 +228,7 @@ Tensor pooled(Net& net, const char* norm, const char* name, Tensor x) {
   Tensor h = transpose(net.layer_norm(norm, std::move(x)), 1, 2);
   const Count kernel = net.arch.conv_kernels[0], stride = net.arch.conv_strides[0];
   const Dim frames((h.size(2) + 2 * (stride / 2) - kernel) / stride + 1);
-  h = convolved(net, name, std::move(h), Dim(2 * net.H.n()), kernel, frames, true, false);
+  h = frame_convolution(net, name, std::move(h), Dim(2 * net.H.n()), kernel, frames, true, false);
   return transpose(gated_channels(std::move(h)), 1, 2);
 }
 

@@ -300,6 +300,7 @@ Tensor attention(Net& net, Tensor q, Tensor k, Tensor v, const AttentionOptions&
 
 namespace {
 Tensor run_attention(Net& net, Tensor q, Tensor k, Tensor v, const AttentionOptions& options) {
+  if (options.eager) return eager(net, std::move(q), std::move(k), std::move(v), options);
   switch (net.job.attention) {
     case AttentionKernel::kEager:
       return eager(net, std::move(q), std::move(k), std::move(v), options);

@@ -408,6 +408,7 @@ struct AttentionOptions {
   bool softmax_fp32 = true;  ///< eager softmax with dtype=float32, then cast back
   bool cast_back = true;     ///< … to the query's dtype, where autocast left fp32 probabilities
   bool scale = true;         ///< eager multiplies the scores by the scaling
+  bool eager = false;        ///< the class has no other form than the eager one
 };
 /// ALL_ATTENTION_FUNCTIONS[config._attn_implementation]: q, k, v are [B, heads, S, hd]; the result is [B, S, Q].
 Tensor attention(Net& net, Tensor q, Tensor k, Tensor v, const AttentionOptions& options);

@@ -61,6 +61,8 @@ PictureSize picture_size(const Net& net) {
 
 PictureSize own_picture_size(const Net& net) {
   if (net.job.image_height > 0) return {net.job.image_height, net.job.image_width};
+  const std::vector<Count>& sides = net.arch.pictures.grids;
+  if (sides.size() == 2) return {sides[0], sides[1]};
   return {net.arch.image_size, net.arch.image_size};
 }
 

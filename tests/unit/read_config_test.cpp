@@ -618,13 +618,17 @@ TEST_CASE("every family says something for its bare minimum and for nothing at a
     }
     Value any = bare(std::string(model_type).c_str());
     for (const char* key : {"n_layers", "n_layer", "num_layers"}) any = with(any, key, 32);
-    if (model_type != "kimi_linear") any = with(any, "num_key_value_heads", 8);  // latent: as many as of queries
-    if (model_type == "lilt") any = with(any, "hidden_size", 3072);              // of whose sixths boxes have a quarter
+    // Latent: as many as of queries; and where the class cuts queries into as many.
+    if (model_type != "kimi_linear" && model_type != "moonshine") any = with(any, "num_key_value_heads", 8);
+    if (model_type == "lilt") any = with(any, "hidden_size", 3072);  // of whose sixths boxes have a quarter
     for (const char* key : {"ffn_dim", "d_ff", "hidden_dim", "dff", "encoder_ffn_dim", "decoder_ffn_dim"}) {
       any = with(any, key, 16384);
     }
-    for (const char* key : {"encoder_layers", "decoder_layers"}) any = with(any, key, 32);
-    for (const char* key : {"encoder_attention_heads", "decoder_attention_heads"}) any = with(any, key, 32);
+    for (const char* key : {"encoder_layers", "decoder_layers", "encoder_attention_heads", "decoder_attention_heads",
+                            "encoder_num_hidden_layers", "decoder_num_hidden_layers", "encoder_num_attention_heads",
+                            "decoder_num_attention_heads"}) {
+      any = with(any, key, 32);
+    }
     const ConfigResult full = read_config(any);
     // Models that see have a configuration for each part, and say which one is missing.
     const bool has_parts = std::any_of(full.issues.begin(), full.issues.end(), [](const Issue& issue) {

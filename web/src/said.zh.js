@@ -1157,4 +1157,59 @@ export default [
   ],
   ['"{1}" fits no module of this model: it excludes none.', '"{1}" 不对应该模型的任何模块：没有排除任何模块。'],
   ["dtype is stated, under {1}", "已给出 dtype，且 {1}"],
+  [
+    "YOLOS's class takes a list of two: height and width in pixels.",
+    "YOLOS 的类要求由两个数组成的列表：以像素计的高和宽。",
+  ],
+  [
+    "YOLOS's tables between the layers have as many rows as pixels make patches: sides that patches do not fill raise an error there.",
+    "YOLOS 层间的位置表按像素数计算行数：边长不能被 patch 整除时那里会报错。",
+  ],
+  ["YOLOS's tables between the layers need two of them.", "YOLOS 层间的位置表要求至少两层。"],
+  [
+    "Losses of all layers are not modelled: the class asks for hidden states that its body does not hand out.",
+    "未建模各层的损失：该类要求其主体并不返回的隐藏状态。",
+  ],
+  [
+    "Moonshine's class gives its last layer's heads to all layers: one number for encoder and decoder is modelled.",
+    "Moonshine 的类把最后一层的头数用于所有层：只建模编码器与解码器头数相同的情形。",
+  ],
+  [
+    "Moonshine's class cuts queries into as many heads as keys: other numbers raise an error there.",
+    "Moonshine 的类把查询切成与键同样多的头：其他数目在那里会报错。",
+  ],
+  ["Columns of a head turn in pairs: an odd number has none.", "头的各列成对旋转：奇数无法成对。"],
+  ["No kernel takes heads of more than 256 columns.", "没有内核支持超过 256 列的头。"],
+  [
+    "Padded waves under FlashAttention are not modelled for Moonshine: no record covers them.",
+    "未对 Moonshine 建模 FlashAttention 下带填充的波形：没有记录覆盖。",
+  ],
+  ["The class takes an odd number alone.", "该类只接受奇数。"],
+  ['"relative", "rotary" and null are what the class knows.', '该类只认识 "relative"、"rotary" 和 null。'],
+  [
+    "Wav2Vec2-Conformer is modelled as transformers 5.24 has it: its attention was another one before.",
+    "Wav2Vec2-Conformer 按 transformers 5.24 的代码建模：此前它的注意力不同。",
+  ],
+  [
+    "Its feature extractor makes one channel: others are not modelled.",
+    "其特征提取器只产生一个通道：未建模其他通道数。",
+  ],
+  [
+    "It needs one number per convolution (num_conv_layers), of up to four.",
+    "每个卷积（num_conv_layers，至多四个）需要一个数。",
+  ],
+  ["Half of the channels gate the others: an odd number has no half.", "一半通道为另一半做门控：奇数没有一半。"],
+  ["These are numbers from 1/16 to 16.", "这些数应在 1/16 到 16 之间。"],
+  ['"project" is modelled: no record covers the other readouts.', '只建模 "project"：没有记录覆盖其他读出方式。'],
+  ["DPT is modelled on its own ViT: other backbones are not.", "DPT 只在其自带的 ViT 上建模：未建模其他骨干网络。"],
+  ["Without its second head the class's loss raises an error.", "没有第二个头时该类的损失会报错。"],
+  ["The head is modelled on the last picture (-1).", "头只在最后一张特征图（-1）上建模。"],
+  [
+    "Four layers of the model, in order, with as many neck_hidden_sizes and reassemble_factors are modelled.",
+    "只建模按顺序的四层，以及同样数目的 neck_hidden_sizes 和 reassemble_factors。",
+  ],
+  [
+    "DPT's neck takes the square root of a picture's patches for its side: only squares run.",
+    "DPT 的颈部以图像 patch 数的平方根为边长：只有正方形可以运行。",
+  ],
 ];
