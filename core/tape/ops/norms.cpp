@@ -59,7 +59,7 @@ Tensor fused_rms_norm(Tensor x_in, Tensor weight_in) {
   Tape& t = x.tape();
   Node* n = t.record("rms_norm", layer_norm_backward, {&x, &weight});
   t.save(n, x);
-  t.save(n, weight);
+  if (weight.defined()) t.save(n, weight);
   Tensor out = t.allocate(x.shape().contiguous(), x.dtype(), "rms_norm");
   const Tensor rstd = t.allocate(x.shape().with_last(Dim(1)), Dtype::kFp32, "rms_norm rstd");
   t.attach(n, out);
