@@ -57,7 +57,8 @@ Tensor log_softmax(Tensor x, std::optional<Dtype> dtype) {
 Tensor fused_rms_norm(Tensor x_in, Tensor weight_in) {
   const Tensor x = std::move(x_in), weight = std::move(weight_in);
   Tape& t = x.tape();
-  Node* n = t.record("rms_norm", layer_norm_backward, {&x, &weight});
+  Node* n = weight.defined() ? t.record("rms_norm", layer_norm_backward, {&x, &weight})
+                             : t.record("rms_norm", layer_norm_backward, {&x});
   t.save(n, x);
   if (weight.defined()) t.save(n, weight);
   Tensor out = t.allocate(x.shape().contiguous(), x.dtype(), "rms_norm");
