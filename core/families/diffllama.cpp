@@ -5,7 +5,8 @@
 namespace tidemark {
 namespace {
 
-constexpr const char* kLayer = "transformers 5.24 models/diffllama/modeling_diffllama.py: DiffLlamaDecoderLayer.forward";
+constexpr const char* kLayer =
+    "transformers 5.24 models/diffllama/modeling_diffllama.py: DiffLlamaDecoderLayer.forward";
 constexpr const char* kAttention =
     "transformers 5.24 models/diffllama/modeling_diffllama.py: DiffLlamaAttention.forward";
 
@@ -72,9 +73,8 @@ Tensor layer(Net& net, Tensor hidden) {
   return pre_norm_layer(net, std::move(hidden), kLayer, differential_attention, llama_mlp);
 }
 
-const Program kProgram = {.forward = one_stack<llama_embed, layer, llama_norm>,
-                          .lm_head = llama_head,
-                          .attention = {.core_alone = false}};
+const Program kProgram = {
+    .forward = one_stack<llama_embed, layer, llama_norm>, .lm_head = llama_head, .attention = {.core_alone = false}};
 
 }  // namespace
 

@@ -23,8 +23,8 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   if (fields.has({"sliding_window"})) {
     fields.error("INVALID_VALUE", "sliding_window", "Doge with a sliding window is not modelled.");
   }
-  fields.accept({"num_experts", "num_experts_per_tok", "norm_topk_prob", "output_router_logits",
-                 "router_aux_loss_coef", "expert_retrieval_size"});
+  fields.accept({"num_experts", "num_experts_per_tok", "norm_topk_prob", "output_router_logits", "router_aux_loss_coef",
+                 "expert_retrieval_size"});
 }
 
 Tensor embed(Net& net) {
@@ -44,8 +44,7 @@ Tensor dynamic_mask(Net& net, const Tensor& hidden, const Tensor& counts) {
   Tensor mask = expand(unsqueeze(counts, 2), Shape{net.B, net.Kv, net.S, net.S});
   const Tensor causal = layer_mask(net);
   const Shape scores{net.B, Dim(1), net.S, net.S};
-  const Tensor hidden_ones =
-      causal.dtype() == Dtype::kBool ? t.allocate(scores, hidden.dtype(), "where") : Tensor();
+  const Tensor hidden_ones = causal.dtype() == Dtype::kBool ? t.allocate(scores, hidden.dtype(), "where") : Tensor();
   Tensor hides = t.allocate(scores, Dtype::kBool, "ne");
   return masked_fill(std::move(mask), std::move(hides));
 }

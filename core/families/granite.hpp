@@ -16,9 +16,9 @@ struct ExpertNames {
 };
 /// What the router returns of use, a number for each token and expert.
 struct ExpertLists {
-  Tensor order;                    ///< by expert
-  Tensor batch_index;              ///< tokens in that order
-  Tensor batch_gates, logits;      ///< their weights; what the router made [tokens, experts]
+  Tensor order;                ///< by expert
+  Tensor batch_index;          ///< tokens in that order
+  Tensor batch_gates, logits;  ///< their weights; what the router made [tokens, experts]
 };
 /// GraniteMoeTopKGating.forward on [tokens, H].
 ExpertLists granite_route(Net& net, const ExpertNames& names, const Tensor& hidden);

@@ -98,7 +98,13 @@ const Program kProgram = {.forward = one_stack<llama_embed, layer, llama_norm>,
 
 // JetMoeParallelExperts.forward: a loop.
 const Family kRows[] = {
-    {"jetmoe", "JetMoe", "JetMoeForCausalLM", kSequenceOnly, read_config, &kProgram, kModelLayers,
+    {"jetmoe",
+     "JetMoe",
+     "JetMoeForCausalLM",
+     kSequenceOnly,
+     read_config,
+     &kProgram,
+     kModelLayers,
      {.one_experts_form = true}},
 };
 

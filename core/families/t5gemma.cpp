@@ -28,9 +28,9 @@ constexpr const char* kEmbedding2 =
     "transformers 5.24 models/t5gemma2/modeling_t5gemma2.py: T5Gemma2TextScaledWordEmbedding.forward";
 constexpr const char* kText2 = "transformers 5.24 models/t5gemma2/modeling_t5gemma2.py: T5Gemma2TextEncoder.forward";
 constexpr const char* kDecoder2 = "transformers 5.24 models/t5gemma2/modeling_t5gemma2.py: T5Gemma2Decoder.forward";
-constexpr const char* kSelf2 =
-    "transformers 5.24 models/t5gemma2/modeling_t5gemma2.py: T5Gemma2SelfAttention.forward";
-constexpr const char* kMerged = "transformers 5.24 models/t5gemma2/modeling_t5gemma2.py: T5Gemma2MergedAttention.forward";
+constexpr const char* kSelf2 = "transformers 5.24 models/t5gemma2/modeling_t5gemma2.py: T5Gemma2SelfAttention.forward";
+constexpr const char* kMerged =
+    "transformers 5.24 models/t5gemma2/modeling_t5gemma2.py: T5Gemma2MergedAttention.forward";
 constexpr const char* kTable2 = "model.encoder.text_model.embed_tokens";
 constexpr const char* kHead =
     "transformers 5.12 models/t5gemma/modeling_t5gemma.py: T5GemmaForConditionalGeneration.forward";
@@ -235,7 +235,8 @@ Tensor scaled_rows(Net& net, Tensor rows, Tensor ending) {
   const Count pictures = net.job.images_per_sample > 0 ? picture_count(net) : 0;
   const Tensor mask = t.allocate(net.input_ids.shape(), Dtype::kBool, "eq");
   const Shape ends{Dim(std::max<Count>(1, pictures)), net.H};
-  return put_rows(std::move(embeds), mask, expand(to(std::move(ending), embeds.dtype()), ends));
+  const Tensor last = expand(to(std::move(ending), embeds.dtype()), ends);
+  return put_rows(std::move(embeds), mask, last);
 }
 
 Tensor encoder_rows(Net& net, Tensor rows) {
@@ -313,7 +314,8 @@ Tensor merged_attention(Net& net, Tensor hidden) {
 template <Tensor (*attend)(Net&, Tensor)>
 Tensor layer2(Net& net, Tensor hidden) {
   Scope in(net.tape, "", net.shared.encoder_states.defined() ? kDecoder2 : kText2);
-  return feed_forward(net, branch(net, "pre_self_attn_layernorm", "post_self_attn_layernorm", std::move(hidden), attend));
+  return feed_forward(net,
+                      branch(net, "pre_self_attn_layernorm", "post_self_attn_layernorm", std::move(hidden), attend));
 }
 
 Tensor run2(Net& net, const Stack& stack, const char* norm, const Tensor& embeds) {
@@ -328,8 +330,9 @@ Tensor run2(Net& net, const Stack& stack, const char* norm, const Tensor& embeds
 Tensor made_mask(Net& net, const Tensor& embeds, Dim queries, Dim keys) {
   Tape& t = net.tape;
   const Shape scores{net.B, Dim(1), queries, keys};
-  Tensor mask = net.job.padding ? t.allocate(scores, Dtype::kBool, "padding mask (bool)")
-                                : expand(t.allocate(Shape{Dim(1), Dim(1), queries, keys}, Dtype::kBool, "mask"), scores);
+  Tensor mask = net.job.padding
+                    ? t.allocate(scores, Dtype::kBool, "padding mask (bool)")
+                    : expand(t.allocate(Shape{Dim(1), Dim(1), queries, keys}, Dtype::kBool, "mask"), scores);
   if (net.job.attention == AttentionKernel::kEager) mask = t.allocate(scores, embeds.dtype(), "eager mask");
   return mask;
 }
@@ -378,7 +381,8 @@ void inputs2(Net& net) {
   seq2seq_inputs(net);
   if (net.job.images_per_sample == 0) return;
   const PictureSize size = picture_size(net);
-  const Shape pixels{Dim(picture_count(net)), Dim(net.arch.parts.front().num_channels), Dim(size.height), Dim(size.width)};
+  const Shape pixels{Dim(picture_count(net)), Dim(net.arch.parts.front().num_channels), Dim(size.height),
+                     Dim(size.width)};
   net.pixel_values = given_pixels(net, pixels);
   integer_input(net, Shape{net.B, net.S}, "token_type_ids");
 }
@@ -398,10 +402,8 @@ const Program kProgram = {.forward = forward, .lm_head = head, .heads = kHeads, 
 const Program kProgram2 = {
     .forward = forward2, .lm_head = head, .heads = kHeads, .inputs = inputs2, .attention = kNoFlash};
 
-constexpr ClassFacts kFacts2 = {.flex_attention = false,
-                                .no_split = NoSplit::kNotTower,
-                                .pictures = PictureRule::kOwnSize,
-                                .full_name = name2};
+constexpr ClassFacts kFacts2 = {
+    .flex_attention = false, .no_split = NoSplit::kAbsentToo, .pictures = PictureRule::kOwnSize, .full_name = name2};
 
 }  // namespace
 
