@@ -64,6 +64,7 @@ Tensor differential_attention(Net& net, Tensor hidden) {
   const Tensor all = add_scalar(sub(one, two));
   Tensor taken = mul(all, second);
   out = sub(first, std::move(taken));
+  if (net.tape.autocast()) out = to(std::move(out), Dtype::kFp32);  // on its list of fp32
   out = mul_scalar(fused_rms_norm(std::move(out), {}));
   out = view(std::move(out), Shape{net.B, net.S, net.Q});
   return net.linear("self_attn.o_proj", std::move(out), net.H, net.arch.attention_out_bias);
