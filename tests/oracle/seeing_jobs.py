@@ -74,7 +74,7 @@ JOBS = {
     ],
     "diffllama": decoder(DIFF, "DiffLlama", ("fa2", DIFF, "full", "bf16", 2, 512, FLASH), ("fa2-padded", DIFF, "full", "bf16", 2, 512, {**FLASH, **PADDED}),
                          ("token", head(DIFF, "DiffLlamaForTokenClassification"), "full", "bf16", 2, 512, {}),
-                         ("span", head(DIFF, "DiffLlamaForQuestionAnswering"), "full", "amp_bf16", 2, 512, {})),
+                         ("span", {**DIFF, "architectures": ["DiffLlamaForQuestionAnswering"]}, "full", "amp_bf16", 2, 512, {})),
     "jetmoe": texts(JET, "JetMoe", ("fa2", JET, "full", "bf16", 2, 512, FLASH),
                     ("qlora", JET, "qlora", "bf16", 2, 512, lora(["kv_proj"]))),
     "doge": decoder(DOGE, "Doge"),
