@@ -51,8 +51,6 @@ void read_gemma2_config(ConfigFields& fields, Architecture& architecture) {
   }
 }
 
-namespace {
-
 // transformers 5.12.1 models/gemma3/configuration_gemma3.py: Gemma3TextConfig. Google's own files leave the heads and
 // the vocabulary to the class, so here their absence is no error.
 void read_gemma3_text_config(ConfigFields& fields, Architecture& architecture) {
@@ -80,6 +78,8 @@ void read_gemma3_text_config(ConfigFields& fields, Architecture& architecture) {
   architecture.logit_softcap = fields.number({"final_logit_softcapping"}, 0.0) != 0.0;
   architecture.attention_softcap = fields.number({"attn_logit_softcapping"}, 0.0) != 0.0;
 }
+
+namespace {
 
 constexpr const char* kModel = "transformers 5.12 models/gemma/modeling_gemma.py: GemmaModel.forward";
 constexpr const char* kEmbedding =

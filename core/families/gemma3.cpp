@@ -1,5 +1,6 @@
 // Gemma 3 and PaliGemma that see: SigLIP's last hidden state, pooled or not, through one matrix.
 #include "core/families/family.hpp"
+#include "core/families/gemma.hpp"
 #include "core/families/towers.hpp"
 #include "core/layers/kept_loss.hpp"
 #include "core/layers/norms.hpp"
@@ -18,10 +19,9 @@ void accept_tokens(ConfigFields& fields) {
                  "ignore_index", "num_hidden_layers"});
 }
 
-// transformers 5.12.1 models/gemma3/configuration_gemma3.py: Gemma3Config.
-void read_gemma3(ConfigFields& fields, Architecture& architecture) {
-  read_language(fields, architecture, "gemma3_text");
-  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, true);
+}  // namespace
+
+void read_gemma3_pictures(ConfigFields& fields, Architecture& architecture) {
   architecture.pictures.tokens = fields.count({"mm_tokens_per_image"}, 256);
   accept_tokens(fields);
   if (!read_tower(fields, architecture, "siglip_vision_model")) return;
@@ -32,6 +32,15 @@ void read_gemma3(ConfigFields& fields, Architecture& architecture) {
   if (architecture.pictures.merge < 1) {
     fields.error("INVALID_VALUE", "mm_tokens_per_image", "A picture has more tokens than patches.");
   }
+}
+
+namespace {
+
+// transformers 5.12.1 models/gemma3/configuration_gemma3.py: Gemma3Config.
+void read_gemma3(ConfigFields& fields, Architecture& architecture) {
+  read_language(fields, architecture, "gemma3_text");
+  architecture.tie_word_embeddings = fields.flag({"tie_word_embeddings"}, true);
+  read_gemma3_pictures(fields, architecture);
 }
 
 // transformers 5.12.1 models/paligemma/configuration_paligemma.py: PaliGemmaConfig.
@@ -54,7 +63,9 @@ Tensor last_hidden_state(Net& net) {
   return last;
 }
 
-Tensor pooled_features(Net& net) {
+}  // namespace
+
+Tensor gemma3_features(Net& net) {
   const Tensor last = last_hidden_state(net);
   const char* const kName = "multi_modal_projector";
   Scope in(net.tape, kName, kProjector3);
@@ -70,6 +81,8 @@ Tensor pooled_features(Net& net) {
   return to(std::move(projected), last.dtype());
 }
 
+namespace {
+
 Tensor linear_features(Net& net) {
   const Tensor last = last_hidden_state(net);
   Scope in(net.tape, "multi_modal_projector", kPali);
@@ -77,7 +90,7 @@ Tensor linear_features(Net& net) {
 }
 
 Tensor merge3(Net& net, Tensor embeds) {
-  return merge_features(net, std::move(embeds), pooled_features, kModel3);
+  return merge_features(net, std::move(embeds), gemma3_features, kModel3);
 }
 
 Tensor merge_pali(Net& net, Tensor embeds) {

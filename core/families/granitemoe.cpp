@@ -93,17 +93,17 @@ constexpr Mamba2Form kMixer = {.module = "mamba",
                                    "GraniteMoeHybridMambaLayer.torch_forward",
                                .gated_norm = gate_then_norm};
 
-/// What the router returns of use.
-struct Lists {
-  Tensor batch_index, batch_gates, logits;
-};
+constexpr ExpertNames kNames = {"block_sparse_moe", "block_sparse_moe.router", "block_sparse_moe.router.layer",
+                                "block_sparse_moe.input_linear", "block_sparse_moe.output_linear"};
 
-Lists route(Net& net, const Tensor& hidden) {
-  Scope in(net.tape, "block_sparse_moe.router", kRouter);
+}  // namespace
+
+ExpertLists granite_route(Net& net, const ExpertNames& names, const Tensor& hidden) {
+  Scope in(net.tape, names.router, kRouter);
   Tape& t = net.tape;
   const Dim experts(net.arch.experts.count), k(net.arch.experts.per_token), n(hidden.size(0) * k.n());
-  Lists r;
-  r.logits = net.linear("block_sparse_moe.router.layer", hidden, experts);
+  ExpertLists r;
+  r.logits = net.linear(names.layer, hidden, experts);
   r.logits = to(std::move(r.logits), Dtype::kFp32);
   TopK best = topk(r.logits, k);
   Tensor gates = softmax(std::move(best.values));
@@ -112,14 +112,13 @@ Lists route(Net& net, const Tensor& hidden) {
   const Tensor zeros = t.allocate(all, gates.dtype(), "zeros");
   const Tensor chosen = t.allocate(all, gates.dtype(), "scatter");
   { const Tensor counted = t.allocate(all, Dtype::kInt64, "to"); }
-  const Tensor order = t.allocate(Shape{n}, Dtype::kInt64, "sort indices");
+  r.order = t.allocate(Shape{n}, Dtype::kInt64, "sort indices");
   r.batch_index = t.allocate(Shape{n}, Dtype::kInt64, "div");
   gates = view(std::move(gates), Shape{n});
-  r.batch_gates = index_some(std::move(gates), order, n);
+  r.batch_gates = index_some(std::move(gates), r.order, n);
   return r;
 }
 
-// GraniteMoeParallelExperts: one product after the other, the pieces put together behind.
 Tensor parallel_experts(Net& net, const char* module, Tensor inputs_in, Dim width, const std::vector<Dim>& rows) {
   Scope in(net.tape, module, kExperts);
   const Tensor inputs = std::move(inputs_in);
@@ -133,28 +132,36 @@ Tensor parallel_experts(Net& net, const char* module, Tensor inputs_in, Dim widt
   return cat(parts.data(), parts.size(), 0);
 }
 
-Tensor moe(Net& net, Tensor hidden_in) {
-  Scope in(net.tape, "block_sparse_moe", kMoe);
-  const Tensor hidden = as_tokens(net, std::move(hidden_in));
-  const Experts& e = net.arch.experts;
-  const Lists lists = route(net, hidden);
+std::vector<Dim> expert_lists(Net& net, Count tokens) {
   std::vector<Dim> rows;
-  for (const Count count : rows_of_experts(net, hidden.size(0), e.per_token)) rows.push_back(Dim(count));
-  const Dim width(e.width), n(hidden.size(0) * e.per_token);
-  const Tensor inputs = index_some(hidden, lists.batch_index, n);
-  Tensor out = parallel_experts(net, "block_sparse_moe.input_linear", inputs, Dim(2 * width.n()), rows);
-  const Pieces halves = split(out, -1, {width, width});
-  out = activate(net.arch.activation, halves.part[0]);
-  out = mul(std::move(out), halves.part[1]);
-  out = parallel_experts(net, "block_sparse_moe.output_linear", out, net.H, rows);
-  out = mul(std::move(out), unsqueeze(lists.batch_gates, -1));
-  const Tensor zeros = tidemark::zeros(net.tape, hidden.shape(), out.dtype());
-  Tensor sum = tidemark::zeros(net.tape, hidden.shape(), out.dtype(), "index_add");
-  sum = index_add_in_place(std::move(sum), lists.batch_index, std::move(out));
+  for (const Count count : rows_of_experts(net, tokens, net.arch.experts.per_token)) rows.push_back(Dim(count));
+  return rows;
+}
+
+Tensor gated_sum(Net& net, const ExpertLists& lists, Tensor out_in, const Shape& tokens) {
+  const Tensor out = mul(std::move(out_in), unsqueeze(lists.batch_gates, -1));
+  const Tensor zeros = tidemark::zeros(net.tape, tokens, out.dtype());
+  Tensor sum = tidemark::zeros(net.tape, tokens, out.dtype(), "index_add");
+  sum = index_add_in_place(std::move(sum), lists.batch_index, out);
   return as_sequences(net, std::move(sum));
 }
 
-}  // namespace
+Tensor granite_moe(Net& net, const ExpertNames& names, Tensor hidden_in) {
+  Scope in(net.tape, names.module, kMoe);
+  const Tensor hidden = as_tokens(net, std::move(hidden_in));
+  const Experts& e = net.arch.experts;
+  ExpertLists lists = granite_route(net, names, hidden);
+  lists.order.reset();
+  const std::vector<Dim> rows = expert_lists(net, hidden.size(0));
+  const Dim width(e.width), n(hidden.size(0) * e.per_token);
+  const Tensor inputs = index_some(hidden, lists.batch_index, n);
+  Tensor out = parallel_experts(net, names.input, inputs, Dim(2 * width.n()), rows);
+  const Pieces halves = split(out, -1, {width, width});
+  out = activate(net.arch.activation, halves.part[0]);
+  out = mul(std::move(out), halves.part[1]);
+  out = parallel_experts(net, names.output, out, net.H, rows);
+  return gated_sum(net, lists, std::move(out), hidden.shape());
+}
 
 Tensor granite_shared_mlp(Net& net, Tensor hidden_in) {
   Scope in(net.tape, "shared_mlp", kShared);
@@ -181,7 +188,7 @@ Tensor layer(Net& net, Tensor hidden) {
   residual = h;
   h = rms_norm(net, "post_attention_layernorm", std::move(h));
   // `moe_hidden_states` keeps its name where a shared feed-forward follows.
-  Tensor mixed = net.arch.experts.count > 0 ? moe(net, h) : Tensor();
+  Tensor mixed = net.arch.experts.count > 0 ? granite_moe(net, kNames, h) : Tensor();
   if (net.arch.experts.shared_width > 0) {
     Tensor shared = granite_shared_mlp(net, h);
     h = mixed.defined() ? add(mixed, std::move(shared)) : std::move(shared);

@@ -1211,5 +1211,15 @@ export default [
   [
     "DPT's neck takes the square root of a picture's patches for its side: only squares run.",
     "DPT 的颈部以图像 patch 数的平方根为边长：只有正方形可以运行。",
+  ["T5Gemma 2 has a window in each stack, and says itself which of them look both ways.", "T5Gemma 2 的每个堆栈都有窗口，并自行决定哪个双向关注。"],
+  ["T5Gemma 2's two stacks have one width and one vocabulary.", "T5Gemma 2 的两个堆栈宽度和词表相同。"],
+  ["T5Gemma 2 with three tables of tokens is not modelled.", "未建模带三个词元表的 T5Gemma 2。"],
+  ["DiffLlama's class refuses dropout of its attention.", "DiffLlama 的类拒绝注意力 dropout。"],
+  ["DiffLlama's class wants an even number of key-value heads.", "DiffLlama 的类要求键值头数为偶数。"],
+  ["Doge's experts, which are looked up by keys, are not modelled.", "未建模 Doge 按键查找的专家。"],
+  ["Doge with a sliding window is not modelled.", "未建模带滑动窗口的 Doge。"],
+  [
+    'Doge masks keys beyond "keep_window_size" anew in each layer, which is not modelled: at most {1} tokens.',
+    'Doge 在每层重新遮蔽超出 "keep_window_size" 的键，未建模：最多 {1} 个词元。',
   ],
 ];

@@ -57,9 +57,10 @@ Tensor log_softmax(Tensor x, std::optional<Dtype> dtype) {
 Tensor fused_rms_norm(Tensor x_in, Tensor weight_in) {
   const Tensor x = std::move(x_in), weight = std::move(weight_in);
   Tape& t = x.tape();
-  Node* n = t.record("rms_norm", layer_norm_backward, {&x, &weight});
+  Node* n = weight.defined() ? t.record("rms_norm", layer_norm_backward, {&x, &weight})
+                             : t.record("rms_norm", layer_norm_backward, {&x});
   t.save(n, x);
-  t.save(n, weight);
+  if (weight.defined()) t.save(n, weight);
   Tensor out = t.allocate(x.shape().contiguous(), x.dtype(), "rms_norm");
   const Tensor rstd = t.allocate(x.shape().with_last(Dim(1)), Dtype::kFp32, "rms_norm rstd");
   t.attach(n, out);
