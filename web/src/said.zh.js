@@ -1211,6 +1211,7 @@ export default [
   [
     "DPT's neck takes the square root of a picture's patches for its side: only squares run.",
     "DPT 的颈部以图像 patch 数的平方根为边长：只有正方形可以运行。",
+  ],
   ["T5Gemma 2 has a window in each stack, and says itself which of them look both ways.", "T5Gemma 2 的每个堆栈都有窗口，并自行决定哪个双向关注。"],
   ["T5Gemma 2's two stacks have one width and one vocabulary.", "T5Gemma 2 的两个堆栈宽度和词表相同。"],
   ["T5Gemma 2 with three tables of tokens is not modelled.", "未建模带三个词元表的 T5Gemma 2。"],
