@@ -237,6 +237,16 @@ Tensor globals_see(Net& net, const WindowedNames& names, const Tensor& hidden, c
   return view(std::move(out), Shape{Dim(net.B.n() * globals.n()), net.H});
 }
 
+// A linear layer that this forward does not call: it is there, with its adapter. Of a packed one a row tells what it has.
+void leave_unread(Net& net, const char* name) {
+  if (net.packs_here()) {
+    const Tensor row = net.linear(name, net.tape.allocate(Shape{Dim(1), net.H}, net.job.recipe.weights, "row"), net.H, true);
+    return;
+  }
+  const Tensor weight = net.linear_weight(name, net.H, net.H);
+  const Tensor bias = net.parameter(name, "bias", Shape{net.H});
+}
+
 }  // namespace
 
 Tensor windowed_attention(Net& net, const WindowedNames& names, const Tensor& hidden_in, Count globals_count) {
@@ -253,11 +263,8 @@ Tensor windowed_attention(Net& net, const WindowedNames& names, const Tensor& hi
   Tensor q = net.linear(names.q, hidden, net.H, true);
   Tensor k = net.linear(names.k, hidden, net.H, true);
   Tensor v = net.linear(names.v, hidden, net.H, true);
-  if (globals_count == 0) {  // nothing reads these
-    for (const char* const name : {names.q_global, names.k_global, names.v_global}) {
-      const Tensor weight = net.linear_weight(name, net.H, net.H);
-      const Tensor bias = net.parameter(name, "bias", Shape{net.H});
-    }
+  if (globals_count == 0) {
+    for (const char* const name : {names.q_global, names.k_global, names.v_global}) leave_unread(net, name);
   }
   q = heads(scale_in_place(std::move(q)));
   k = heads(std::move(k));

@@ -139,17 +139,32 @@ void check(const Architecture&, const TrainingJob& job, Issues& issues) {
                     "full"});
 }
 
+// The body has a pooler in every class; what it makes stays among the outputs.
+template <Outputs (*head)(Net&, const Program&, Tensor)>
+Outputs pooled_beside(Net& net, const Program& program, Tensor hidden) {
+  const Tensor pooled = bert_pool(net, hidden);
+  Outputs out = head(net, program, std::move(hidden));
+  out.rest.push_back(pooled);
+  return out;
+}
+
 constexpr ClassSuffix kClasses[] = {{"ForMaskedLM", Head::kMaskedLm},
                                     {"ForSequenceClassification", Head::kSequenceClassification},
                                     {"ForTokenClassification", Head::kTokenClassification},
                                     {"ForQuestionAnswering", Head::kQuestionAnswering},
                                     {"Model", Head::kNone}};
 
+constexpr HeadForward kHeads[] = {{Head::kMaskedLm, pooled_beside<masked_lm>},
+                                  {Head::kSequenceClassification, bert_sequence},
+                                  {Head::kTokenClassification, pooled_beside<encoder_tokens>},
+                                  {Head::kQuestionAnswering, pooled_beside<encoder_span>},
+                                  {Head::kNone, bert_body}};
+
 }  // namespace
 
 const Program kSqueezeBertProgram = {.forward = one_stack<embed, module_of, to_tokens>,
                                      .lm_head = bert_lm_head,
-                                     .heads = kBertHeads,
+                                     .heads = kHeads,
                                      .attention = kEagerAlone,
                                      .checkpoints = false,
                                      .check = check};
