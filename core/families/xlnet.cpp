@@ -187,7 +187,8 @@ Tensor attention_of(Net& net, const Tensor& h) {
   const Tensor attended = core(net, of, q, k, v, places);
   const Dim outer(net.S.n() * net.B.n());
   Tensor rows = reshape(attended, Shape{Dim(1), outer, net.Q});
-  Tensor columns = transpose(view(of.o, Shape{Dim(1), net.H, net.Q}), 1, 2);
+  // einsum sums over labels in the order of the alphabet: d before n.
+  Tensor columns = reshape(permute(of.o, {2, 1, 0}), Shape{Dim(1), net.Q, net.H});
   Tensor out = matmul(std::move(rows), std::move(columns));
   out = view(std::move(out), Shape{net.S, net.B, net.H});
   out = dropout(std::move(out), net.arch.residual_dropout);
