@@ -203,6 +203,8 @@ const BertNames& names_of(const Net& net) {
   if (type == "jina_embeddings_v3") return kJinaNames;
   if (type == "gte") return kGteNames;
   if (type == "lilt") return kLiltNames;
+  if (type == "longformer") return kLongformerNames;
+  if (type == "squeezebert") return kSqueezeBertNames;
   if (type == "mobilebert") return net.arch.pooler_size > 0 ? kMobileBertNames : kMobileBertPlainNames;
   if (type == "ernie") return kErnieNames;
   if (net.arch.position_offset == 0) return kBertNames;
@@ -215,7 +217,7 @@ const BertNames& names_of(const Net& net) {
 Tensor position_ids_from_padding(Net& net) {
   Scope in(net.tape, "roberta.embeddings", kRobertaIds);
   Tape& t = net.tape;
-  const Shape rows{net.B, net.S};
+  const Shape rows = net.input_ids.shape();
   Tensor mask = t.allocate(rows, Dtype::kInt32, "ne");
   Tensor steps = t.allocate(rows, Dtype::kInt64, "cumsum");
   steps = t.allocate(rows, Dtype::kInt32, "mul");
@@ -349,8 +351,12 @@ Tensor bert_layer(Net& net, Tensor hidden) {
   Tensor attention_output = self_attention(net, x);
   attention_output = bert_join(net, "attention.output", "attention.output.dense", "attention.output.LayerNorm",
                                kSelfOutput, std::move(attention_output), x);
-  Tensor h = intermediate(net, attention_output);
-  return bert_join(net, "output", "output.dense", "output.LayerNorm", kOutput, std::move(h), attention_output);
+  return bert_feed_forward(net, attention_output);
+}
+
+Tensor bert_feed_forward(Net& net, const Tensor& attended) {
+  Tensor h = intermediate(net, attended);
+  return bert_join(net, "output", "output.dense", "output.LayerNorm", kOutput, std::move(h), attended);
 }
 
 // BertPooler.forward: the first token's vector, through a layer of its own (MobileBERT: if it has one).

@@ -21,7 +21,7 @@ struct BertNames {
       false;  ///< its heads are RoBERTa's; where there is a table of positions, they count from the padding
 };
 extern const BertNames kNomicBertNames, kJinaNames, kGteNames, kMegatronBertNames, kRemBertNames, kLayoutLmNames,
-    kMobileBertNames, kMobileBertPlainNames, kLiltNames;
+    kMobileBertNames, kMobileBertPlainNames, kLiltNames, kLongformerNames, kSqueezeBertNames;
 
 /// The windowed layers' mask of an encoder: none while the window covers everything and nothing is padded.
 void make_window_mask(Net& net, const Tensor& embeds);

@@ -35,6 +35,8 @@ Tensor bert_embeddings(Net& net, const EmbeddingNames& names, Dim width, bool fr
 Tensor position_ids_from_padding(Net& net);
 /// BertLayer.forward
 Tensor bert_layer(Net& net, Tensor hidden);
+/// BertLayer.feed_forward_chunk
+Tensor bert_feed_forward(Net& net, const Tensor& attended);
 /// BertSelfOutput.forward, BertOutput.forward: dense, dropout, norm of the sum.
 Tensor bert_join(Net& net, const char* module, const char* dense, const char* norm, const char* source, Tensor x,
                  const Tensor& input);

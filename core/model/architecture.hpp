@@ -254,6 +254,7 @@ struct Architecture {
   Count shared_kv_layers = 0;       ///< the last layers that take keys and values of one before them
   bool double_wide_mlp = false;     ///< whose feed-forward is twice as wide
 
+  std::vector<Count> layer_windows;       ///< Longformer, per layer: tokens of the window around one, even numbers
   std::vector<std::uint8_t> layer_kinds;  ///< per layer: which of its family's kinds it is; empty when all are alike
   Pictures pictures;                      ///< of a model that sees, and of its tower
   Denoiser denoiser;                      ///< of a diffusion model

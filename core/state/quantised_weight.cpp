@@ -87,6 +87,9 @@ Tensor dequantised_linear(Tensor x_in, Dim out_features, const QuantisedWeight& 
   const Tensor w = unpack(t, out_features, x.dim(-1), blocks, through, x.dtype());
   Tensor b;
   if (bias.defined() && bias.dtype() != x.dtype()) b = t.allocate(bias.shape(), x.dtype(), "bias cast");
+  // at::linear folds rows into a matrix, by a copy where they do not lie one behind another.
+  Tensor rows;
+  if (x.shape().rank > 2 && !x.shape().is_contiguous()) rows = t.allocate(x.shape().contiguous(), x.dtype(), "clone");
   Tensor out = t.allocate(x.shape().with_last(out_features), x.dtype(), "mm");
   t.attach(n, out);
   return out;
