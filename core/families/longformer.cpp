@@ -237,10 +237,12 @@ Tensor globals_see(Net& net, const WindowedNames& names, const Tensor& hidden, c
   return view(std::move(out), Shape{Dim(net.B.n() * globals.n()), net.H});
 }
 
-// A linear layer that this forward does not call: it is there, with its adapter. Of a packed one a row tells what it has.
+// A linear layer that this forward does not call: it is there, with its adapter. Of a packed one a row tells what it
+// has.
 void leave_unread(Net& net, const char* name) {
   if (net.packs_here()) {
-    const Tensor row = net.linear(name, net.tape.allocate(Shape{Dim(1), net.H}, net.job.recipe.weights, "row"), net.H, true);
+    const Tensor row =
+        net.linear(name, net.tape.allocate(Shape{Dim(1), net.H}, net.job.recipe.weights, "row"), net.H, true);
     return;
   }
   const Tensor weight = net.linear_weight(name, net.H, net.H);
@@ -257,9 +259,7 @@ Tensor windowed_attention(Net& net, const WindowedNames& names, const Tensor& hi
   const Tensor hidden = transpose(hidden_in, 0, 1);
   const Dim length = hidden.dim(0), globals(globals_count);
   const Count side = net.arch.layer_windows[static_cast<std::size_t>(net.layer_index)] / 2;
-  const auto heads = [&](Tensor x) {
-    return transpose(view(std::move(x), Shape{length, net.B, net.A, net.hd}), 0, 1);
-  };
+  const auto heads = [&](Tensor x) { return transpose(view(std::move(x), Shape{length, net.B, net.A, net.hd}), 0, 1); };
   Tensor q = net.linear(names.q, hidden, net.H, true);
   Tensor k = net.linear(names.k, hidden, net.H, true);
   Tensor v = net.linear(names.v, hidden, net.H, true);
@@ -326,7 +326,8 @@ void read_attention_windows(ConfigFields& fields, Architecture& architecture) {
   const Count most = kinds.empty() ? 0 : *std::max_element(kinds.begin(), kinds.end());
   for (const Count window : kinds) {
     if (kinds.size() <= kMostKinds && most % window == 0) continue;
-    fields.error("INVALID_VALUE", "attention_window", "Sequences are filled up to the widest window, of which each layer's has to be a part.");
+    fields.error("INVALID_VALUE", "attention_window",
+                 "Sequences are filled up to the widest window, of which each layer's has to be a part.");
     return;
   }
 }
@@ -382,8 +383,7 @@ Tensor forward(Net& net) {
   }
   const Tensor given = net.input_ids;
   if (is_padded) net.input_ids = t.allocate(rows, Dtype::kInt64, "constant_pad_nd");
-  const Tensor mask =
-      t.allocate(rows, net.attention_mask.defined() ? Dtype::kInt64 : Dtype::kFp32, "attention_mask");
+  const Tensor mask = t.allocate(rows, net.attention_mask.defined() ? Dtype::kInt64 : Dtype::kFp32, "attention_mask");
   const Tensor types = t.allocate(rows, Dtype::kInt64, "zeros");
   Tensor h = embeddings(net, types);
   Tensor scores;
@@ -400,8 +400,8 @@ Tensor forward(Net& net) {
                 Tensor out;
                 {
                   const Tensor attended = windowed_attention(n, kNames, x, globals_of(n));
-                  out = bert_join(n, "attention.output", "attention.output.dense", "attention.output.LayerNorm",
-                                  kLayer, attended, x);
+                  out = bert_join(n, "attention.output", "attention.output.dense", "attention.output.LayerNorm", kLayer,
+                                  attended, x);
                 }
                 return bert_feed_forward(n, out);
               }};

@@ -15,8 +15,8 @@ void read_attention_windows(ConfigFields& fields, Architecture& architecture);
 Dim whole_windows(Net& net);
 /// What a forward tells its layers of a mask [B, S]: which tokens are padding, and which attend to all.
 void share_window_mask(Net& net, Tensor mask, Dim length);
-/// LongformerSelfAttention.forward, LEDEncoderSelfAttention.forward: [B, S, H] as a view of [S, B, H]. `globals`: tokens
-/// of each row that attend to all.
+/// LongformerSelfAttention.forward, LEDEncoderSelfAttention.forward: [B, S, H] as a view of [S, B, H]. `globals`:
+/// tokens of each row that attend to all.
 Tensor windowed_attention(Net& net, const WindowedNames& names, const Tensor& hidden, Count globals);
 
 }  // namespace tidemark

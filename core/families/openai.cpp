@@ -15,7 +15,10 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   if (name != "gelu" && name != "relu" && name != "silu" && name != "swish") {
     fields.error("INVALID_VALUE", "afn", "This class has \"relu\", \"silu\", \"gelu\" and \"swish\".");
   } else {
-    architecture.activation = activation_named(name == "gelu" ? "gelu_new" : name == "swish" ? "silu" : name, "afn", fields);
+    architecture.activation = activation_named(name == "gelu"    ? "gelu_new"
+                                               : name == "swish" ? "silu"
+                                                                 : name,
+                                               "afn", fields);
   }
   architecture.attention_bias = true;
   architecture.attention_out_bias = true;
@@ -104,7 +107,6 @@ Tensor layer(Net& net, Tensor hidden) {
   const Tensor m = mlp(net, n);
   return net.layer_norm("ln_2", add(n, m));
 }
-
 
 Tensor lm_head(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kHead);

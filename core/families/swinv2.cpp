@@ -380,7 +380,8 @@ void check_swin_stages(const Architecture& a, const TrainingJob& job, Issues& is
                      mixed_precision(job).gathered.value_or(job.recipe.weights) != job.recipe.weights;
   if (second && casts) {
     issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/parallelism/fsdp",
-                      "fully_shard's policy casts parameters and leaves Swin V2's table of distances as it is, which its linear layers then "
+                      "fully_shard's policy casts parameters and leaves Swin V2's table of distances as it is, which "
+                      "its linear layers then "
                       "refuse. Use autocast (\"precision\": \"amp_bf16\"), or FSDP 1.",
                       "fsdp1"});
   }

@@ -35,7 +35,7 @@ struct Recipe {
   Dtype gradients = Dtype::kFp32;                ///< dtype of `.grad`
   std::optional<Dtype> master_weights;    ///< a second copy that the optimizer updates; absent when there is none
   Dtype optimizer_states = Dtype::kFp32;  ///< of the moments, where the optimizer does not decide for itself
-  std::optional<Dtype> buffers;           ///< of floats that are no parameters, where they are not cast with the weights
+  std::optional<Dtype> buffers;  ///< of floats that are no parameters, where they are not cast with the weights
 
   bool operator==(const Recipe&) const = default;
   std::partial_ordering operator<=>(const Recipe&) const = default;

@@ -231,8 +231,8 @@ void ZeroPartition::reduce_all() {
   }
 }
 
-// get_all_grad_tensors: zeros of a whole parameter's shape for each that got no gradient, a tower without pictures, say. Those of the first micro-step
-// stay, those of later ones are added to them.
+// get_all_grad_tensors: zeros of a whole parameter's shape for each that got no gradient, a tower without pictures,
+// say. Those of the first micro-step stay, those of later ones are added to them.
 void ZeroPartition::stand_in_for_absent() {
   if (on_host_) return;
   std::vector<Tensor> zeros;

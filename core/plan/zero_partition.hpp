@@ -73,10 +73,10 @@ class ZeroPartition : public Sharded {
   int current_ = 0;
   Count filled_ = 0;
   std::vector<std::int32_t> gathered_;
-  Tensor kept_;         // grads_in_partition
-  Tensor accumulated_;  // those of earlier micro-steps
+  Tensor kept_;                // grads_in_partition
+  Tensor accumulated_;         // those of earlier micro-steps
   std::vector<Tensor> zeros_;  // in place of gradients that never came, kept as long
-  Tensor flat_;         // what the optimizer gets
+  Tensor flat_;                // what the optimizer gets
 };
 
 }  // namespace tidemark

@@ -304,8 +304,8 @@ void Graph::execute(Node& node, Pass pass) {
     if (host.graph == nullptr) host.graph = this;
     tape_.after_unpacking(host.graph == this ? back : 0);
   }
-  // engine.cpp ReadyQueue: of what became ready AccumulateGrad goes first (its sequence number is the highest). A matrix that the product took
-  // by its t() comes behind that node, and so behind the bias.
+  // engine.cpp ReadyQueue: of what became ready AccumulateGrad goes first (its sequence number is the highest). A
+  // matrix that the product took by its t() comes behind that node, and so behind the bias.
   for (const bool by_view : {false, true}) {
     for (std::size_t i = 0; i < results.size(); ++i) {
       if (!results[i].defined()) continue;

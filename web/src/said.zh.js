@@ -1212,7 +1212,10 @@ export default [
     "DPT's neck takes the square root of a picture's patches for its side: only squares run.",
     "DPT 的颈部以图像 patch 数的平方根为边长：只有正方形可以运行。",
   ],
-  ["T5Gemma 2 has a window in each stack, and says itself which of them look both ways.", "T5Gemma 2 的每个堆栈都有窗口，并自行决定哪个双向关注。"],
+  [
+    "T5Gemma 2 has a window in each stack, and says itself which of them look both ways.",
+    "T5Gemma 2 的每个堆栈都有窗口，并自行决定哪个双向关注。",
+  ],
   ["T5Gemma 2's two stacks have one width and one vocabulary.", "T5Gemma 2 的两个堆栈宽度和词表相同。"],
   ["T5Gemma 2 with three tables of tokens is not modelled.", "未建模带三个词元表的 T5Gemma 2。"],
   ["DiffLlama's class refuses dropout of its attention.", "DiffLlama 的类拒绝注意力 dropout。"],
@@ -1222,5 +1225,35 @@ export default [
   [
     'Doge masks keys beyond "keep_window_size" anew in each layer, which is not modelled: at most {1} tokens.',
     'Doge 在每层重新遮蔽超出 "keep_window_size" 的键，未建模：最多 {1} 个词元。',
+  ],
+  [
+    "The tokens before the first separator attend to all: 16 of each row are taken to be the question.",
+    "第一个分隔符之前的词元关注全部词元：假定每行有 16 个词元是问题。",
+  ],
+  ["A layer's window has to be an even number of tokens.", "每层的窗口必须是偶数个词元。"],
+  [
+    "Sequences are filled up to the widest window, of which each layer's has to be a part.",
+    "序列会补齐到最宽的窗口，每层的窗口都必须能整除它。",
+  ],
+  [
+    "Tables of encoder, decoder and head that are not one are not modelled.",
+    "未建模编码器、解码器和输出头各有词表的情形。",
+  ],
+  ["Only the class's default is modelled.", "只建模该类的默认值。"],
+  ["This class wants heads that share its width among them.", "该类要求各头平分其宽度。"],
+  [
+    "Its sines and cosines are halves of a row: the width has to be even.",
+    "正弦和余弦各占一行的一半：宽度必须是偶数。",
+  ],
+  ['This class has "relu", "silu", "gelu" and "swish".', '该类只有 "relu"、"silu"、"gelu" 和 "swish"。'],
+  ["This class wants embeddings as wide as its layers.", "该类要求嵌入与各层同宽。"],
+  ["The groups of channels do not divide a layer's columns.", "通道的组数不能整除该层的列数。"],
+  [
+    "The layers of squeezebert are convolutions, which adapters of linear layers do not reach: only training all parameters is modelled.",
+    "squeezebert 的层是卷积，线性层的适配器无法作用于它：只建模训练全部参数。",
+  ],
+  [
+    'fully_shard\'s policy casts parameters and leaves Swin V2\'s table of distances as it is, which its linear layers then refuse. Use autocast ("precision": "amp_bf16"), or FSDP 1.',
+    'fully_shard 的策略只转换参数，Swin V2 的距离表保持原样，其线性层随即报错。请使用 autocast（"precision": "amp_bf16"）或 FSDP 1。',
   ],
 ];

@@ -37,8 +37,8 @@ Tensor product(const Tensor& x, const Tensor& weight, const Tensor& bias, Dim ou
                            : t.record(op, linear_backward, {&x, &weight});
   if (n != nullptr) n->attributes[kOfZero3] = kept.defined() ? 1 : 0;
   if (kept.defined()) {
-    // ctx.save_for_backward: python_function.cpp keeps the tensors when forward() has returned, and what stops a recomputation there comes
-    // behind the product.
+    // ctx.save_for_backward: python_function.cpp keeps the tensors when forward() has returned, and what stops a
+    // recomputation there comes behind the product.
     Tensor out = t.allocate(Shape{x.dim(0), out_features}, x.dtype(), op);
     if (n != nullptr) {
       t.save(n, kept);
