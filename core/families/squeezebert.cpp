@@ -29,7 +29,8 @@ constexpr Convolution kQuery = {"attention.query", "q_groups", 0}, kKey = {"atte
 void read_config(ConfigFields& fields, Architecture& architecture) {
   read_bert_config(fields, architecture);
   architecture.classifier_dropout = architecture.residual_dropout;
-  if (fields.count({"embedding_size"}, 768) != architecture.hidden_size) {
+  const Count embedding = fields.count({"embedding_size"}, 768);
+  if (architecture.hidden_size > 0 && embedding != architecture.hidden_size) {
     fields.error("INVALID_VALUE", "embedding_size", "This class wants embeddings as wide as its layers.");
   }
   for (const Convolution& conv : {kQuery, kKey, kValue, kPost, kWide, kNarrow}) {

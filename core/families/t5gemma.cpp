@@ -24,8 +24,6 @@ constexpr const char* kDecoderLayer =
 constexpr const char* kAttention = "transformers 5.12 models/t5gemma/modeling_t5gemma.py: T5GemmaSelfAttention.forward";
 constexpr const char* kCross = "transformers 5.12 models/t5gemma/modeling_t5gemma.py: T5GemmaCrossAttention.forward";
 constexpr const char* kModel2 = "transformers 5.24 models/t5gemma2/modeling_t5gemma2.py: T5Gemma2Encoder.forward";
-constexpr const char* kEmbedding2 =
-    "transformers 5.24 models/t5gemma2/modeling_t5gemma2.py: T5Gemma2TextScaledWordEmbedding.forward";
 constexpr const char* kText2 = "transformers 5.24 models/t5gemma2/modeling_t5gemma2.py: T5Gemma2TextEncoder.forward";
 constexpr const char* kDecoder2 = "transformers 5.24 models/t5gemma2/modeling_t5gemma2.py: T5Gemma2Decoder.forward";
 constexpr const char* kSelf2 = "transformers 5.24 models/t5gemma2/modeling_t5gemma2.py: T5Gemma2SelfAttention.forward";
