@@ -87,7 +87,7 @@ void inputs(Net& net) {
 // tokens, H].
 Tensor resized(Net& net, const Tensor& table) {
   const PictureSize grid = grid_of(net);
-  const Dim n = table.dim(0), old(net.arch.pictures.positions), boxes(net.arch.pictures.tokens), one(1);
+  const Dim n = table.dim(0), old(net.arch.pictures.positions), boxes(net.arch.pictures.tokens);
   const std::vector<Count>& sides = net.arch.pictures.grids;
   const Dim rows(sides[0] / net.arch.patch_size), columns(sides[1] / net.arch.patch_size);
   const Tensor first = unsqueeze(select(table, 1), 1);
