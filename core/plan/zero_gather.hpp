@@ -35,8 +35,12 @@ class ZeroGather : public Sharded {
 
   void declare(Parameter& p) override;
   void use(std::int32_t parameter) override;
-  void rehearse_input(bool has_gradient) override { input_has_gradient_ = has_gradient; }
-  void rehearse_hooked_output() override { backward_.back() = reached_ = true; }
+  void rehearse_input(bool has_gradient) override {
+    if (!tape_.declares_alone()) input_has_gradient_ = has_gradient;
+  }
+  void rehearse_hooked_output() override {
+    if (!tape_.declares_alone()) backward_.back() = reached_ = true;
+  }
   void enter_layer(std::int16_t instance, bool input_needs_grad) override;
   void leave_layer(std::int16_t instance) override;
   void leave_model() override;
