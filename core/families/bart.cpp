@@ -248,13 +248,21 @@ Tensor scaled(Net&, Tensor rows) {
 // padding.
 Tensor buffered_positions(Net& net, const char* name) {
   Tape& t = net.tape;
-  const Dtype dtype = net.weight_dtype(2);
+  const Dtype dtype = net.buffer_dtype(net.weight_dtype(2));
   t.buffer(name, net.arch.max_positions * net.H.n() * size_of(dtype));
   const Shape rows{net.B, net.S};
   Tensor mask = t.allocate(rows, Dtype::kInt32, "ne");
   Tensor counted = t.allocate(rows, Dtype::kInt64, "cumsum");
   Tensor position_ids = t.allocate(rows, Dtype::kInt64, "add");
   return t.allocate(Shape{net.B, net.S, net.H}, dtype, "index_select");
+}
+
+Tensor add_logits_bias(Net& net, Tensor logits, const char* source) {
+  Scope in(net.tape, "", source);
+  const Dtype dtype = net.buffer_dtype(net.job.recipe.weights);
+  net.tape.buffer("final_logits_bias", net.V.n() * size_of(dtype));
+  const Tensor bias = net.tape.part_of_buffer(Shape{Dim(1), net.V}, dtype);
+  return add(std::move(logits), bias);
 }
 
 namespace {
@@ -306,13 +314,7 @@ Tensor bart_lm_head(Net& net, Tensor hidden) {
 
 Outputs conditional_generation(Net& net, const Program& program, Tensor hidden) {
   Tensor logits = program.lm_head(net, std::move(hidden));
-  if (traits_of(net).logits_bias) {
-    Scope in(net.tape, "", kModel);
-    const Dtype dtype = net.buffer_dtype(net.job.recipe.weights);
-    net.tape.buffer("final_logits_bias", net.V.n() * size_of(dtype));
-    const Tensor bias = net.tape.part_of_buffer(Shape{Dim(1), net.V}, dtype);
-    logits = add(std::move(logits), bias);
-  }
+  if (traits_of(net).logits_bias) logits = add_logits_bias(net, std::move(logits), kModel);
   return seq2seq_loss(net, std::move(logits));
 }
 

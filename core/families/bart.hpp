@@ -54,6 +54,8 @@ Architecture read_sound_tower(ConfigFields& fields);
 bool hears(const Net& net);
 /// Rows of a buffer of positions, [B, S, H], which the class makes itself.
 Tensor buffered_positions(Net& net, const char* name);
+/// Adds the buffer final_logits_bias; `source` is of the class with the head.
+Tensor add_logits_bias(Net& net, Tensor logits, const char* source);
 /// A table of positions that is never trained, and its rows.
 Tensor frozen_table(Net& net, const char* name, Dtype dtype);
 /// The rows alone.

@@ -144,7 +144,7 @@ Tensor head(Net& net, Tensor hidden) {
 Tensor xglm_embed(Net& net) {
   Scope in(net.tape, "model", kXglmModel);
   Tape& t = net.tape;
-  const Dtype dtype = net.job.recipe.weights;
+  const Dtype dtype = net.buffer_dtype(net.job.recipe.weights);
   Tensor embeds = net.token_embedding("model.embed_tokens", net.H, scaled);
   make_causal_masks(net, embeds, {true, false, false});
   t.buffer("model.embed_positions.weights", (net.arch.max_positions + 2) * net.H.n() * size_of(dtype));

@@ -172,17 +172,6 @@ Tensor convolved(Net& net, const char* name, Tensor x, Dim out, Count kernel, Co
   return convolution(std::move(x), weight, std::move(shift), {height, width});
 }
 
-Tensor normed(Net& net, const char* name, Tensor x) {
-  Scope in(net.tape, name, net.source());
-  const Dim channels = x.dim(1);
-  for (const char* leaf : {"running_mean", "running_var"}) {
-    net.tape.buffer(leaf, channels.n() * size_of(net.weight_dtype(1)));
-  }
-  net.tape.buffer("num_batches_tracked", size_of(Dtype::kInt64));
-  const Tensor weight = net.parameter(name, "weight", Shape{channels});
-  return batch_norm(std::move(x), weight, net.parameter(name, "bias", Shape{channels}));
-}
-
 // A layer's states as a picture of its own size.
 Tensor reassembled(Net& net, std::size_t i, const Tensor& hidden) {
   Scope in(net.tape, "neck.reassemble_stage", kReassemble);
@@ -217,10 +206,10 @@ Tensor unit(Net& net, const UnitNames& names, Tensor hidden) {
   const Dim channels = residual.dim(1);
   Tensor h = relu(residual);
   h = convolved(net, names.first, std::move(h), channels, 3, 1, net.arch.conv_bias);
-  if (net.arch.qk_norm) h = normed(net, names.first_norm, std::move(h));
+  if (net.arch.qk_norm) h = net.batch_norm(names.first_norm, std::move(h));
   h = relu(std::move(h));
   h = convolved(net, names.second, std::move(h), channels, 3, 1, net.arch.conv_bias);
-  if (net.arch.qk_norm) h = normed(net, names.second_norm, std::move(h));
+  if (net.arch.qk_norm) h = net.batch_norm(names.second_norm, std::move(h));
   return add(std::move(h), residual);
 }
 
@@ -276,7 +265,7 @@ constexpr HeadNames kSecond = {"auxiliary_head.head.0", "auxiliary_head.head.1",
 
 Tensor classes(Net& net, const HeadNames& names, const Tensor& picture, double rate) {
   Tensor h = convolved(net, names.convolution, picture, picture.dim(1), 3, 1, false);
-  h = normed(net, names.norm, std::move(h));
+  h = net.batch_norm(names.norm, std::move(h));
   h = relu(std::move(h));
   h = dropout(std::move(h), rate);
   return convolved(net, names.classifier, std::move(h), Dim(net.arch.num_labels), 1, 1, true);
@@ -309,7 +298,6 @@ Outputs segmentation(Net& net, const Program&, Tensor hidden_in) {
 }
 
 void check(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
-  check_batch_norms(architecture, job, issues);
   if (job.image_height != job.image_width) {
     issues.push_back({"INVALID_VALUE", Severity::kError, "/image_size",
                       "DPT's neck takes the square root of a picture's patches for its side: only squares run.",

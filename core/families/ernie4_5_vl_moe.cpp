@@ -304,9 +304,11 @@ const Program kProgram = {.forward = forward_with_pictures<merge>,
 
 }  // namespace
 
+constexpr ClassFacts kFacts = {.flex_attention = false, .behind_language = "vision_tower resampler_model"};
+
 const Family kRows[] = {
     {"ernie4_5_vl_moe", "Ernie4_5_VLMoe", "Ernie4_5_VLMoeForConditionalGeneration", kSeeingClasses, read_config,
-     &kProgram, kModelLayers, kNoFlex},
+     &kProgram, kModelLayers, kFacts},
 };
 
 extern const FamilyRows ernie4_5_vl_moe_rows;

@@ -323,7 +323,7 @@ Tensor projected(Net& net, Tensor given) {
     const Tensor pos = positions(net, image);
     placed = view(add(image, pos), Shape{n, patches, columns});
   }
-  const Dtype dtype = net.job.recipe.weights;
+  const Dtype dtype = net.buffer_dtype(net.job.recipe.weights);
   t.buffer("multi_modal_projector.visual_temporal_embed.pos_idx_to_embed", p.frames * columns.n() * size_of(dtype));
   const Tensor times = t.part_of_buffer(Shape{one, one, columns}, dtype);
   const Tensor tokens = view(add(placed, times), Shape{n, one, patches, columns});

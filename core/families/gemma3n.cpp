@@ -195,8 +195,10 @@ const Program kProgram = {.forward = one_stack<embed, layer, final_norm>, .lm_he
 
 }  // namespace
 
+constexpr ClassFacts kFacts = {.behind_language = "model.embed_tokens_per_layer model.per_layer model.altup"};
+
 const Family kRows[] = {
-    {"gemma3n_text", "Gemma3n", "Gemma3nForCausalLM", kClasses, read_config, &kProgram},
+    {"gemma3n_text", "Gemma3n", "Gemma3nForCausalLM", kClasses, read_config, &kProgram, kModelLayers, kFacts},
 };
 
 extern const FamilyRows gemma3n_rows;

@@ -408,10 +408,13 @@ constexpr ClassSuffix kClasses[] = {{"ForCausalLM", Head::kCausalLm}, {"TextMode
 
 const Program kProgram = {one_stack<embed, layer, final_norm>, gemma4_head};
 
+constexpr ClassFacts kFacts = {.no_split = NoSplit::kAbsentToo,
+                               .behind_language = "model.embed_tokens_per_layer model.per_layer"};
+
 }  // namespace
 
 const Family kRows[] = {
-    {"gemma4_text", "Gemma4", "Gemma4ForCausalLM", kClasses, read_config, &kProgram, kModelLayers, kNamesAbsentToo},
+    {"gemma4_text", "Gemma4", "Gemma4ForCausalLM", kClasses, read_config, &kProgram, kModelLayers, kFacts},
     {"gemma4_unified_text", "Gemma4Unified", "Gemma4UnifiedForCausalLM", kClasses, read_unified_config, &kProgram},
 };
 

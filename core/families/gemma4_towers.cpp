@@ -526,7 +526,7 @@ const Program kGemma3n = {
     .forward = forward_with_pictures<merge3n>, .lm_head = language_head, .heads = kHeads, .check = check3n};
 
 // Gemma4Model.__init__, Gemma4UnifiedModel.__init__
-constexpr ClassFacts kFacts = {.behind_language = "embed_vision"};
+constexpr ClassFacts kFacts = {.behind_language = "embed_vision model.embed_tokens_per_layer model.per_layer"};
 
 }  // namespace
 

@@ -188,15 +188,7 @@ Tensor convolve(Net& net, const Tensor& hidden) {
   h = gated_channels(std::move(h));
   h = pad_last(std::move(h), kernel - 1);
   h = convolved(net, "conv.depth_conv.conv", std::move(h), inner, kernel, true);
-  {
-    Scope norm(net.tape, "conv.batch_norm", kConvolution);
-    for (const char* name : {"running_mean", "running_var"}) {
-      net.tape.buffer(name, inner.n() * size_of(net.weight_dtype(1)));
-    }
-    net.tape.buffer("num_batches_tracked", 8);
-    Tensor weight = net.parameter("conv.batch_norm", "weight", Shape{inner});
-    h = batch_norm(std::move(h), std::move(weight), net.parameter("conv.batch_norm", "bias", Shape{inner}));
-  }
+  h = net.batch_norm("conv.batch_norm", std::move(h));
   h = silu(std::move(h));
   h = convolved(net, "conv.down_conv", std::move(h), net.H, 1, false);
   return dropout(transpose(std::move(h), 1, 2), net.arch.residual_dropout);

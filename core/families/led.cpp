@@ -182,13 +182,7 @@ Tensor lm_head(Net& net, Tensor hidden) {
 
 Outputs conditional_generation(Net& net, const Program& program, Tensor hidden) {
   Tensor logits = program.lm_head(net, std::move(hidden));
-  {
-    Scope in(net.tape, "", kModel);
-    const Dtype dtype = net.job.recipe.weights;
-    net.tape.buffer("final_logits_bias", net.V.n() * size_of(dtype));
-    const Tensor bias = net.tape.part_of_buffer(Shape{Dim(1), net.V}, dtype);
-    logits = add(std::move(logits), bias);
-  }
+  logits = add_logits_bias(net, std::move(logits), kModel);
   return seq2seq_loss(net, std::move(logits));
 }
 

@@ -418,6 +418,7 @@ constexpr ClassFacts kTextFacts = {.one_experts_form = true};
 constexpr ClassFacts kFacts = {.one_experts_form = true,
                                .pictures = PictureRule::kCoveringTiles,
                                .most_tiles = 16,
+                               .made_first = "layernorm_post",
                                .full_name = name_beside_whole};
 
 }  // namespace

@@ -7,6 +7,7 @@
 
 #include "core/families/bert_heads.hpp"
 #include "core/layers/losses.hpp"
+#include "core/layers/vision.hpp"
 #include "core/tape/window_ops.hpp"
 
 namespace tidemark {
@@ -237,16 +238,11 @@ Tensor globals_see(Net& net, const WindowedNames& names, const Tensor& hidden, c
   return view(std::move(out), Shape{Dim(net.B.n() * globals.n()), net.H});
 }
 
-// A linear layer that this forward does not call: it is there, with its adapter. Of a packed one a row tells what it
-// has.
+// A linear layer that this forward does not call: it is there, with its adapter.
 void leave_unread(Net& net, const char* name) {
-  if (net.packs_here()) {
-    const Tensor row =
-        net.linear(name, net.tape.allocate(Shape{Dim(1), net.H}, net.job.recipe.weights, "row"), net.H, true);
-    return;
-  }
-  const Tensor weight = net.linear_weight(name, net.H, net.H);
-  const Tensor bias = net.parameter(name, "bias", Shape{net.H});
+  const Declared unread(net, true);
+  const Tensor row = net.tape.allocate(Shape{Dim(1), net.H}, net.job.recipe.weights, "row");
+  net.linear(name, row, net.H, true);
 }
 
 }  // namespace

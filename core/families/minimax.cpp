@@ -48,7 +48,7 @@ struct Heads {
 Tensor block_by_block(Net& net, const Heads& x) {
   Tape& t = net.tape;
   const Count block = net.arch.ssm.chunk;
-  const Dtype dtype = net.weight_dtype(1);
+  const Dtype dtype = net.buffer_for_product(net.weight_dtype(1));
   const Count blocks = t.quotient_up(net.S.n(), block);
   Tensor state = zeros(t, Shape{net.B, net.A, net.hd, net.hd}, x.value.dtype());
   std::vector<Tensor> outputs;
@@ -91,7 +91,7 @@ Tensor block_by_block(Net& net, const Heads& x) {
 Tensor lightning_attention(Net& net, Tensor hidden_in) {
   Scope in(net.tape, "self_attn", kLightning);
   const Tensor hidden = std::move(hidden_in);
-  const Count heads = net.A.n(), block = net.arch.ssm.chunk, bytes = size_of(net.weight_dtype(1));
+  const Count heads = net.A.n(), block = net.arch.ssm.chunk, bytes = size_of(net.buffer_dtype(net.weight_dtype(1)));
   net.tape.buffer("self_attn.slope_rate", heads * bytes);
   net.tape.buffer("self_attn.query_decay", heads * block * bytes);
   net.tape.buffer("self_attn.key_decay", heads * block * bytes);

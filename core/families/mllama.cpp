@@ -328,7 +328,10 @@ const Program kText = {one_stack<embed, layer, llama_norm>, llama_head};
 const Program kProgram = {.forward = one_stack<embed, layer, llama_norm>, .lm_head = language_head, .inputs = inputs};
 
 // Every picture becomes max_num_tiles tiles, of which those beyond its own are nought.
-constexpr ClassFacts kFacts = {.pictures = PictureRule::kOwnSize, .behind_language = "multi_modal_projector"};
+constexpr ClassFacts kFacts = {
+    .pictures = PictureRule::kOwnSize,
+    .behind_language = "multi_modal_projector",
+    .made_first = "layernorm_post post_tile_positional_embedding.embedding post_tile_positional_embedding"};
 
 }  // namespace
 

@@ -60,7 +60,7 @@ Tensor scored(Net& net, const Tensor& q, const Tensor& k, const Tensor& v) {
   net.attention_kernel = "eager";
   Tensor w = matmul(q, k);
   w = mul_scalar(std::move(w));
-  const Dtype dtype = net.job.recipe.weights;
+  const Dtype dtype = net.buffer_for_product(net.job.recipe.weights);
   const Count side = net.arch.max_positions;
   t.buffer("attn.bias", side * side * size_of(dtype));
   const Shape square{Dim(1), Dim(1), net.S, net.S};

@@ -138,8 +138,10 @@ const Program kOptProgram = {.forward = one_stack<embed, layer, norm>,
                              .decoder_heads = kClasses,
                              .dropout_calls = DropoutCalls::kAll};
 
+constexpr ClassFacts kFacts = {.made_first = "project_out decoder.final_layer_norm"};
+
 const Family kRows[] = {
-    {"opt", "OPT", "OPTForCausalLM", kSequenceAndSpan, read_opt_config, &kOptProgram, "model.decoder.layers"},
+    {"opt", "OPT", "OPTForCausalLM", kSequenceAndSpan, read_opt_config, &kOptProgram, "model.decoder.layers", kFacts},
 };
 
 extern const FamilyRows opt_rows;

@@ -198,15 +198,7 @@ Tensor convolve(Net& net, const Tensor& x) {
     h = masked_fill(std::move(h), rows);
   }
   h = convolved_frames(net, "conv.depthwise_conv", std::move(h), net.H, net.arch.position_kernel, true);
-  {
-    Scope norm(net.tape, "conv.norm", kConvolution);
-    for (const char* name : {"running_mean", "running_var"}) {
-      net.tape.buffer(name, net.H.n() * size_of(net.weight_dtype(1)));
-    }
-    net.tape.buffer("num_batches_tracked", 8);
-    Tensor weight = net.parameter("conv.norm", "weight", Shape{net.H});
-    h = batch_norm(std::move(h), std::move(weight), net.parameter("conv.norm", "bias", Shape{net.H}));
-  }
+  h = net.batch_norm("conv.norm", std::move(h));
   h = activate(net.arch.activation, std::move(h));
   return transpose(convolved_frames(net, "conv.pointwise_conv2", std::move(h), net.H, 1, false), 1, 2);
 }

@@ -368,7 +368,9 @@ std::string full_name_of(const Architecture& architecture, std::string_view path
   return (name += "embed_tokens_extend.") += renamed(path, "vision_tower.", "image_embed.img_processor.");
 }
 
-constexpr ClassFacts kFacts = {.no_split = NoSplit::kNotTower, .full_name = full_name_of};
+constexpr ClassFacts kFacts = {.no_split = NoSplit::kNotTower,
+                               .behind_language = "vision_tower image_embed audio_embed",
+                               .full_name = full_name_of};
 
 }  // namespace
 

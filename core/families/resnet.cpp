@@ -49,17 +49,6 @@ constexpr ConvNames kInner[] = {{"layer.0.convolution", "layer.0.normalization"}
                                 {"layer.1.convolution", "layer.1.normalization"},
                                 {"layer.2.convolution", "layer.2.normalization"}};
 
-Tensor normalised(Net& net, const char* name, Tensor x) {
-  const Shape channels{x.dim(1)};
-  const Count width = x.size(1);
-  Scope in(net.tape, name, kLayer);
-  net.tape.buffer("running_mean", width * size_of(net.weight_dtype(1)));
-  net.tape.buffer("running_var", width * size_of(net.weight_dtype(1)));
-  net.tape.buffer("num_batches_tracked", 8);
-  Tensor weight = net.parameter(name, "weight", channels);
-  return batch_norm(std::move(x), std::move(weight), net.parameter(name, "bias", channels));
-}
-
 // Its input is a name of its caller's until it returns.
 Tensor convolved(Net& net, const ConvNames& names, const Tensor& input, Count out, Count kernel, Count stride,
                  bool activates = false) {
@@ -71,7 +60,7 @@ Tensor convolved(Net& net, const ConvNames& names, const Tensor& input, Count ou
     Tensor weight = net.parameter(names.convolution, "weight", Shape{Dim(out), input.dim(1), size, size});
     x = convolution(input, std::move(weight), {}, {height, width});
   }
-  x = normalised(net, names.norm, std::move(x));
+  x = net.batch_norm(names.norm, std::move(x));
   return activates ? activate(net.arch.activation, std::move(x)) : x;
 }
 
@@ -126,12 +115,8 @@ Outputs image_classification(Net& net, const Program&, Tensor pooled) {
 constexpr HeadForward kHeads[] = {{Head::kImageClassification, image_classification}};
 constexpr ClassSuffix kClasses[] = {{"ForImageClassification", Head::kImageClassification}};
 
-const Program kProgram = {.forward = forward,
-                          .heads = kHeads,
-                          .inputs = inputs,
-                          .attention = kNoAttention,
-                          .checkpoints = false,
-                          .check = check_batch_norms};
+const Program kProgram = {
+    .forward = forward, .heads = kHeads, .inputs = inputs, .attention = kNoAttention, .checkpoints = false};
 
 constexpr ClassFacts kFacts = {.flex_attention = false, .text_input = false, .input_embeddings = false};
 

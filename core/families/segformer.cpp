@@ -1,7 +1,6 @@
 // SegFormer: four stages of attention to fewer keys than queries, and a head that puts all stages together.
 #include "core/families/family.hpp"
 #include "core/families/stages.hpp"
-#include "core/job/mixed_precision.hpp"
 #include "core/layers/vision.hpp"
 #include "core/tape/ops/convolution.hpp"
 #include "core/tape/vision_ops.hpp"
@@ -244,11 +243,7 @@ Tensor decoded(Net& net) {
     Tensor weight = net.parameter("decode_head.linear_fuse", "weight", Shape{width, joined.dim(1), one, one});
     h = tidemark::convolution(std::move(joined), std::move(weight), {}, {height, columns});
   }
-  for (const char* name : {"running_mean", "running_var"})
-    net.tape.buffer(name, width.n() * size_of(net.weight_dtype(1)));
-  net.tape.buffer("num_batches_tracked", 8);
-  Tensor weight = net.parameter("decode_head.batch_norm", "weight", Shape{width});
-  h = batch_norm(std::move(h), std::move(weight), net.parameter("decode_head.batch_norm", "bias", Shape{width}));
+  h = net.batch_norm("decode_head.batch_norm", std::move(h));
   h = relu(std::move(h));
   h = dropout(std::move(h), net.arch.classifier_dropout);
   const Dim labels(net.arch.num_labels);
@@ -286,12 +281,7 @@ constexpr HeadForward kHeads[] = {{Head::kTokenClassification, segmentation},
 constexpr ClassSuffix kClasses[] = {{"ForSemanticSegmentation", Head::kTokenClassification},
                                     {"ForImageClassification", Head::kImageClassification}};
 
-void check(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
-  if (architecture.head == Head::kTokenClassification) check_batch_norms(architecture, job, issues);
-}
-
-const Program kProgram = {
-    .forward = forward, .heads = kHeads, .own_loss = OwnLoss::kFp32, .inputs = inputs, .check = check};
+const Program kProgram = {.forward = forward, .heads = kHeads, .own_loss = OwnLoss::kFp32, .inputs = inputs};
 
 constexpr ClassFacts kFacts = {.text_input = false, .input_embeddings = false, .no_split = NoSplit::kOtherParts};
 
@@ -304,14 +294,5 @@ const Family kRows[] = {
 
 extern const FamilyRows segformer_rows;
 const FamilyRows segformer_rows = kRows;
-
-// torch 2.14 distributed/fsdp/_wrap_utils.py _auto_wrap: MixedPrecision._module_classes_to_ignore.
-void check_batch_norms(const Architecture&, const TrainingJob& job, Issues& issues) {
-  const DataParallel& how = job.data_parallel;
-  if (!how.is_sharded() || how.sharding != Sharding::kFsdp1 || !mixed_precision(job).gathered) return;
-  issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/parallelism/fsdp",
-                    "FSDP 1's mixed precision leaves batch norms in fp32, units of their own, which is not modelled.",
-                    "fsdp2"});
-}
 
 }  // namespace tidemark

@@ -19,7 +19,5 @@ void make_stages(ConfigFields& fields, Architecture& architecture, const std::ve
                  const std::vector<Count>& depths);
 /// ResNetConfig: a part per stage.
 void read_resnet(ConfigFields& fields, Architecture& architecture);
-/// Of what has batch norms.
-void check_batch_norms(const Architecture& architecture, const TrainingJob& job, Issues& issues);
 
 }  // namespace tidemark

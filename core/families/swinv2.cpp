@@ -8,7 +8,6 @@
 #include "core/families/stages.hpp"
 #include "core/families/swin_stages.hpp"
 #include "core/families/towers.hpp"
-#include "core/job/mixed_precision.hpp"
 #include "core/tape/routing_ops.hpp"
 #include "core/tape/scan_ops.hpp"
 #include "core/tape/vision_ops.hpp"
@@ -164,7 +163,7 @@ Tensor pair_index(Net& net, const char* name, Dim pairs) {
 Tensor distances(Net& net, const BlockNames& names, Count side, Dim heads) {
   const Dim across(2 * side - 1);
   const Shape shape{Dim(1), across, across, Dim(kCoordinates)};
-  const Dtype dtype = net.weight_dtype(2);
+  const Dtype dtype = net.buffer_for_product(net.weight_dtype(2));
   net.tape.buffer(names.coordinates.c_str(), size_of(dtype) * across.n() * across.n() * kCoordinates);
   Tensor h = net.linear(names.mlp_in.c_str(), net.tape.part_of_buffer(shape, dtype), Dim(kBiasWidth), true);
   h = relu_in_place(std::move(h));
@@ -373,17 +372,6 @@ void check_swin_stages(const Architecture& a, const TrainingJob& job, Issues& is
                           " patches a side, for which the class has no table of distances: take larger pictures.",
                       "1280"});
     break;
-  }
-  // "expected scalar type Float but found BFloat16" (relative_coords_table)
-  const DataParallel& how = job.data_parallel;
-  const bool casts = how.is_sharded() && how.sharding == Sharding::kFsdp2 && !job.recipe.autocast &&
-                     mixed_precision(job).gathered.value_or(job.recipe.weights) != job.recipe.weights;
-  if (second && casts) {
-    issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/parallelism/fsdp",
-                      "fully_shard's policy casts parameters and leaves Swin V2's table of distances as it is, which "
-                      "its linear layers then "
-                      "refuse. Use autocast (\"precision\": \"amp_bf16\"), or FSDP 1.",
-                      "fsdp1"});
   }
   refuse_hooked_tuple(job, issues);
 }

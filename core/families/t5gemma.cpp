@@ -400,6 +400,7 @@ const Program kProgram = {.forward = forward, .lm_head = head, .heads = kHeads, 
 const Program kProgram2 = {
     .forward = forward2, .lm_head = head, .heads = kHeads, .inputs = inputs2, .attention = kNoFlash};
 
+constexpr ClassFacts kFacts = {.made_first = "encoder.norm decoder.norm"};
 constexpr ClassFacts kFacts2 = {
     .flex_attention = false, .no_split = NoSplit::kAbsentToo, .pictures = PictureRule::kOwnSize, .full_name = name2};
 
@@ -408,7 +409,8 @@ constexpr ClassFacts kFacts2 = {
 const Family kRows[] = {
     {"t5gemma2", "T5Gemma2", "T5Gemma2ForConditionalGeneration", kClasses2, read_config2, &kProgram2,
      "model.encoder.text_model.layers", kFacts2},
-    {"t5gemma", "T5Gemma", "T5GemmaForConditionalGeneration", kClasses, read_config, &kProgram, "model.encoder.layers"},
+    {"t5gemma", "T5Gemma", "T5GemmaForConditionalGeneration", kClasses, read_config, &kProgram, "model.encoder.layers",
+     kFacts},
 };
 
 extern const FamilyRows t5gemma_rows;

@@ -152,13 +152,14 @@ constexpr const char* kClassifier =
 
 /// What the class calls the modules outside its layers.
 struct Names {
-  const char *mask, *convolutions, *norm, *projection, *positions, *encoder_norm, *layers;
+  const char *mask, *convolutions, *norm, *projection, *positions, *position_weight, *encoder_norm, *layers;
 };
-#define TIDEMARK_NAMES(body)                                                                                    \
-  {                                                                                                             \
-    body ".masked_spec_embed", body ".feature_extractor.conv_layers", body ".feature_projection.layer_norm",    \
-        body ".feature_projection.projection", body ".encoder.pos_conv_embed.conv", body ".encoder.layer_norm", \
-        body ".encoder.layers"                                                                                  \
+#define TIDEMARK_NAMES(body)                                                                                 \
+  {                                                                                                          \
+    body ".masked_spec_embed", body ".feature_extractor.conv_layers", body ".feature_projection.layer_norm", \
+        body ".feature_projection.projection", body ".encoder.pos_conv_embed.conv",                          \
+        body ".encoder.pos_conv_embed.conv.parametrizations.weight", body ".encoder.layer_norm",             \
+        body ".encoder.layers"                                                                               \
   }
 constexpr Names kWav2Vec2 = TIDEMARK_NAMES("wav2vec2");
 constexpr Names kHubert = TIDEMARK_NAMES("hubert");
@@ -167,8 +168,13 @@ constexpr Names kUniSpeech = TIDEMARK_NAMES("unispeech");
 constexpr Names kUniSpeechSat = TIDEMARK_NAMES("unispeech_sat");
 constexpr Names kData2Vec = TIDEMARK_NAMES("data2vec_audio");
 constexpr Names kConformer = TIDEMARK_NAMES("wav2vec2_conformer");
-constexpr Names kSew = {"sew.masked_spec_embed",  "sew.feature_extractor.conv_layers", "sew.layer_norm",
-                        "sew.feature_projection", "sew.encoder.pos_conv_embed.conv",   "sew.encoder.layer_norm",
+constexpr Names kSew = {"sew.masked_spec_embed",
+                        "sew.feature_extractor.conv_layers",
+                        "sew.layer_norm",
+                        "sew.feature_projection",
+                        "sew.encoder.pos_conv_embed.conv",
+                        "sew.encoder.pos_conv_embed.conv.parametrizations.weight",
+                        "sew.encoder.layer_norm",
                         "sew.encoder.layers"};
 #undef TIDEMARK_NAMES
 
@@ -261,6 +267,7 @@ Tensor features(Net& net, const Names& names) {
   Tensor wave = unsqueeze(net.input_ids, 1);
   if (wave_requires_grad(net, names)) {
     wave.change().requires_grad = true;
+    net.tape.tell_hooked_output();
     Node* const leaf = net.tape.record("AccumulateGrad", keep_gradient, {&wave});
     net.tape.attach(leaf, wave);
   }
@@ -306,8 +313,9 @@ Tensor normed_weight(Net& net, const char* name) {
   Tape& t = net.tape;
   const Dim kernel(net.arch.position_kernel);
   const Shape shape{net.H, Dim(net.H.n() / net.arch.position_groups), kernel};
-  const Tensor g = net.parameter(name, "parametrizations.weight.original0", Shape{Dim(1), Dim(1), kernel});
-  const Tensor v = net.parameter(name, "parametrizations.weight.original1", shape);
+  t.tell_no_input();
+  const Tensor g = net.parameter(name, "original0", Shape{Dim(1), Dim(1), kernel});
+  const Tensor v = net.parameter(name, "original1", shape);
   Node* const n = t.record("weight_norm", weight_norm_backward, {&v, &g});
   t.save(n, v);
   t.save(n, g);
@@ -322,7 +330,7 @@ Tensor position_embeddings(Net& net, const Names& names, const Tensor& hidden) {
   Scope in(net.tape, names.positions, kPositions);
   Tensor x = transpose(hidden, 1, 2);
   {
-    const Tensor weight = normed_weight(net, names.positions);
+    const Tensor weight = normed_weight(net, names.position_weight);
     const Tensor bias = net.parameter(names.positions, "bias", Shape{net.H});
     const Count kernel = net.arch.position_kernel, stride = std::max<Count>(1, net.arch.encoder_stride);
     const Count places = (net.S.n() + 2 * (kernel / 2) - kernel) / stride + 1;
@@ -569,7 +577,8 @@ void read_sew_config(ConfigFields& fields, Architecture& architecture) {
   architecture.encoder_stride = fields.count({"squeeze_factor"}, 2);
 }
 
-constexpr ClassFacts kFacts = {.text_input = false, .input_embeddings = false, .no_split = NoSplit::kNone};
+constexpr ClassFacts kFacts = {
+    .text_input = false, .input_embeddings = false, .no_split = NoSplit::kNone, .made_first = "encoder.layer_norm"};
 constexpr ClassFacts kHubertFacts = {.text_input = false, .input_embeddings = false};
 
 }  // namespace

@@ -3,10 +3,9 @@
 #include <algorithm>
 
 #include "core/families/family.hpp"
-#include "core/families/stages.hpp"
 #include "core/families/wav2vec2.hpp"
+#include "core/layers/vision.hpp"
 #include "core/tape/ops/convolution.hpp"
-#include "core/tape/vision_ops.hpp"
 
 namespace tidemark {
 namespace {
@@ -106,22 +105,13 @@ Tensor attend(Net& net, const Tensor& x) {
 
 Tensor convolve(Net& net, const Tensor& x) {
   Scope in(net.tape, "conv_module", kConvolution);
-  constexpr const char* kNorm = "conv_module.batch_norm";
   const Dim twice(2 * net.H.n());
   Tensor h = transpose(net.layer_norm("conv_module.layer_norm", x), 1, 2);
   h = frame_convolution(net, "conv_module.pointwise_conv1", std::move(h), twice, 1, net.S, false, false);
   h = gated_channels(std::move(h));
   h = frame_convolution(net, "conv_module.depthwise_conv", std::move(h), net.H, net.arch.ssm.kernel, net.S, false,
                         true);
-  {
-    Scope norm(net.tape, kNorm, kConvolution);
-    for (const char* name : {"running_mean", "running_var"}) {
-      net.tape.buffer(name, net.H.n() * size_of(net.weight_dtype(1)));
-    }
-    net.tape.buffer("num_batches_tracked", size_of(Dtype::kInt64));
-    const Tensor weight = net.parameter(kNorm, "weight", Shape{net.H});
-    h = batch_norm(std::move(h), weight, net.parameter(kNorm, "bias", Shape{net.H}));
-  }
+  h = net.batch_norm("conv_module.batch_norm", std::move(h));
   h = activate(net.arch.activation, std::move(h));
   h = frame_convolution(net, "conv_module.pointwise_conv2", std::move(h), net.H, 1, net.S, false, false);
   h = dropout(std::move(h), net.arch.embedding_dropout);
@@ -168,6 +158,7 @@ Tensor forward(Net& net) {
   const Tensor entered = hidden;  // a name of Wav2Vec2ConformerModel.forward
   {
     // The encoder makes Wav2Vec2's convolution of positions, and never calls it.
+    const Declared unread(net, true);
     constexpr const char* kUnread = "wav2vec2_conformer.encoder.pos_conv_embed.conv";
     const Dim kernel(net.arch.position_kernel), columns(net.H.n() / net.arch.position_groups);
     const Tensor bias = net.parameter(kUnread, "bias", Shape{net.H});
@@ -184,8 +175,7 @@ Tensor forward(Net& net) {
   return net.layer_norm("wav2vec2_conformer.encoder.layer_norm", std::move(hidden));
 }
 
-void check(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
-  check_batch_norms(architecture, job, issues);
+void check(const Architecture&, const TrainingJob& job, Issues& issues) {
   if (job.framework.at_least(5, 24)) return;
   issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/framework/version",
                     "Wav2Vec2-Conformer is modelled as transformers 5.24 has it: its attention was another one before.",
@@ -195,7 +185,8 @@ void check(const Architecture& architecture, const TrainingJob& job, Issues& iss
 const Program kProgram = {
     .forward = forward, .heads = kWaveHeads, .inputs = wave_inputs, .attention = kNoFlash, .check = check};
 
-constexpr ClassFacts kFacts = {.text_input = false, .input_embeddings = false, .no_split = NoSplit::kNone};
+constexpr ClassFacts kFacts = {
+    .text_input = false, .input_embeddings = false, .no_split = NoSplit::kNone, .made_first = "encoder.layer_norm"};
 
 }  // namespace
 

@@ -13,6 +13,7 @@
 #include "core/layers/turned_back.hpp"
 #include "core/state/int8_weight.hpp"
 #include "core/tape/float8_ops.hpp"
+#include "core/tape/vision_ops.hpp"
 
 namespace tidemark {
 
@@ -944,6 +945,23 @@ Tensor Net::layer_norm(const char* name, Tensor x_in, bool affine, bool bias) {
   if (affine) weight = parameter(name, "weight", Shape{width});
   if (affine && bias) b = parameter(name, "bias", Shape{width});
   return tidemark::layer_norm(std::move(x), std::move(weight), std::move(b));
+}
+
+Dtype Net::buffer_for_product(Dtype weights) {
+  const Dtype dtype = buffer_dtype(weights);
+  if (dtype != weights && !job.recipe.autocast) tape.tell_mixed_dtypes();
+  return dtype;
+}
+
+Tensor Net::batch_norm(const char* name, Tensor x) {
+  Scope in(tape, name, source());
+  const Dim channels = x.dim(1);
+  for (const char* leaf : {"running_mean", "running_var"}) {
+    tape.buffer(leaf, channels.n() * size_of(buffer_dtype(weight_dtype(1))));
+  }
+  tape.buffer("num_batches_tracked", size_of(Dtype::kInt64));
+  const Tensor weight = parameter(name, "weight", Shape{channels});
+  return tidemark::batch_norm(std::move(x), weight, parameter(name, "bias", Shape{channels}));
 }
 
 }  // namespace tidemark

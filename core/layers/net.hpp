@@ -222,6 +222,8 @@ class Net {
   Tensor classifier(const char* name, Tensor x, Dim out_features, bool bias);
   /// nn.LayerNorm
   Tensor layer_norm(const char* name, Tensor x, bool affine = true, bool bias = true);
+  /// nn.BatchNorm1d/2d of x [B, channels, …], with its running statistics.
+  Tensor batch_norm(const char* name, Tensor x);
   /// A parameter outside any of these (norm weights, tables); `trained` false where the class itself freezes it.
   Tensor parameter(const char* name, const char* leaf, const Shape& shape, bool trained = true);
   /// One that stays in fp32 whatever the model is loaded in.
@@ -289,6 +291,8 @@ class Net {
   Dtype weight_dtype(int rank) const;
   /// Of a buffer that is made in the model's dtype, which `weights` is: what gathers parameters may leave it as it was.
   Dtype buffer_dtype(Dtype weights) const { return job.recipe.buffers.value_or(weights); }
+  /// Of one that comes to a product with weights: torch refuses what stayed as it was, but under autocast.
+  Dtype buffer_for_product(Dtype weights);
   /// The source cited by the module that runs.
   const char* source() const { return tape.scopes()[static_cast<std::size_t>(tape.scope())].source; }
   /// Does layer i attend only to a window that is shorter than the sequence?

@@ -50,7 +50,11 @@ struct ClassFacts {
   PictureRule pictures = PictureRule::kAsTheyAre;  ///< what its processor makes of pictures
   bool tiles = false;     ///< where that is no rule of tiles: a picture's pieces may be stated all the same
   Count most_tiles = 12;  ///< kClosestTiles, kCoveringTiles: the whole beside them is one more
-  std::string_view behind_language = {};  ///< a part that its model makes behind the language model; empty: none
+  /// Beginnings of the names of what its model makes behind the language model, or its layers and their norm, though it
+  /// runs before; a space between two.
+  std::string_view behind_language = {};
+  /// Ends of the names of what is made before the layers behind which it runs.
+  std::string_view made_first = {};
   /// The full name of what a program names by its path in the class with a head; null: as most do (full_name.hpp).
   std::string (*full_name)(const Architecture& architecture, std::string_view path) = nullptr;
 };

@@ -59,6 +59,18 @@ bool is_norm_of_layer(const Parameter& p) {
   return module.find('.') == std::string_view::npos && module.find("layernorm") != std::string_view::npos;
 }
 
+// Whether one of the names in a list holds of a module outside the layers.
+template <typename Holds>
+bool is_listed(const Parameter& p, std::string_view list, Holds holds) {
+  if (p.instance >= 0) return false;
+  while (!list.empty()) {
+    const std::string_view name = list.substr(0, list.find(' '));
+    if (holds(std::string_view{p.module}, name)) return true;
+    list.remove_prefix(std::min(list.size(), name.size() + 1));
+  }
+  return false;
+}
+
 }  // namespace
 
 // A layer makes its norms behind its other modules. What sees comes before the language model, whose token table runs
@@ -74,10 +86,29 @@ std::vector<std::size_t> flat_order(const std::vector<Parameter>& parameters, st
     std::stable_partition(layer, end, [&](std::size_t i) { return !is_norm_of_layer(parameters[i]); });
     layer = end;
   }
-  if (architecture.language == nullptr) return order;
+  const auto in_layers = [&](std::size_t i) { return parameters[i].instance >= 0; };
+  const auto made_first = [&](std::size_t i) {
+    return is_listed(parameters[i], architecture.facts.made_first,
+                     [](std::string_view module, std::string_view name) { return module.ends_with(name); });
+  };
+  for (auto one = order.begin(); one != order.end(); ++one) {
+    if (!made_first(*one)) continue;
+    const auto behind_layers = std::find_if(std::make_reverse_iterator(one), order.rend(), in_layers);
+    const auto before = std::find_if_not(behind_layers, order.rend(), in_layers);
+    if (std::any_of(behind_layers.base(), one, [&](std::size_t i) { return !made_first(i); })) continue;
+    std::rotate(before.base(), one, one + 1);
+  }
+  if (architecture.facts.head_first) {
+    std::stable_partition(order.begin(), order.end(), [&](std::size_t i) {
+      return is_listed(parameters[i], "lm_head classifier qa_outputs",
+                       [](std::string_view module, std::string_view name) { return module.starts_with(name); });
+    });
+  }
   const std::string_view behind = architecture.facts.behind_language;
+  if (architecture.language == nullptr && behind.empty()) return order;
   const auto lies_behind = [&](std::size_t i) {
-    return !behind.empty() && parameters[i].instance < 0 && std::string_view{parameters[i].module}.starts_with(behind);
+    return is_listed(parameters[i], behind,
+                     [](std::string_view module, std::string_view name) { return module.starts_with(name); });
   };
   std::size_t begin = count;  // of the layers of the last stack
   while (begin > 0 && parameters[begin - 1].instance < 0) --begin;

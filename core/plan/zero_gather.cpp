@@ -291,8 +291,9 @@ void ZeroGather::trace_backward(std::size_t begin, std::size_t end) {
     events_.back().stays = true;
   }
   const std::size_t first = events_.size();
-  for (std::size_t i = begin; again && i < end; ++i) {
-    if (!backward_[i]) continue;
+  const auto of_layer = [this](std::size_t i) { return backward_.begin() + static_cast<std::ptrdiff_t>(i); };
+  const bool runs = again && std::any_of(of_layer(begin), of_layer(end), [](bool comes) { return comes; });
+  for (std::size_t i = begin; runs && i < end; ++i) {
     add_event(i, !begun || i + 1 < end, i == begin ? kNone : i - 1);
     events_.back().again = job_.use_reentrant;
   }

@@ -39,7 +39,9 @@ class ZeroGather : public Sharded {
     if (!tape_.declares_alone()) input_has_gradient_ = has_gradient;
   }
   void rehearse_hooked_output() override {
-    if (!tape_.declares_alone()) backward_.back() = reached_ = true;
+    if (tape_.declares_alone()) return;
+    reached_ = true;
+    if (!backward_.empty()) backward_.back() = true;
   }
   void enter_layer(std::int16_t instance, bool input_needs_grad) override;
   void leave_layer(std::int16_t instance) override;

@@ -99,11 +99,11 @@ void note_unreached(const TrainingJob& job, const Simulation& s, Issues& issues)
                     "true"});
 }
 
-// A norm whose weight has another dtype than its input, or BOFT's bias. A trace lacks what code casts that asks whether
-// autocast is on (Nemotron's _cast_if_autocast_enabled).
+// A layer whose weight has another dtype than its input, or BOFT's bias. A trace lacks what code casts that
+// asks whether autocast is on (Nemotron's _cast_if_autocast_enabled).
 void refuse_mixed_dtypes(const Architecture& architecture, const TrainingJob& job, const Simulation& s,
                          Issues& issues) {
-  if (!s.has_mixed_norm || architecture.trace != nullptr) return;
+  if (!s.has_mixed_dtypes || architecture.trace != nullptr) return;
   if (job.has_adapter() && job.adapter.kind == AdapterKind::kBoft) {
     issues.push_back({"INVALID_COMBINATION", Severity::kError, "/adapter/kind",
                       "Before PEFT 0.20 BOFT puts a cast in the place of a bias whose dtype is not its input's, and "
@@ -113,8 +113,8 @@ void refuse_mixed_dtypes(const Architecture& architecture, const TrainingJob& jo
     return;
   }
   issues.push_back({"INVALID_VALUE", Severity::kError, "/precision",
-                    "A LayerNorm's weight and its input are of two dtypes, which torch's kernel refuses without "
-                    "autocast (\"expected scalar type\").",
+                    "A layer's weight and its input are of two dtypes, which torch refuses without autocast "
+                    "(\"expected scalar type\").",
                     "bf16_amp"});
 }
 
@@ -153,6 +153,16 @@ void refuse_mixed_units(const Simulation& s, Issues& issues) {
                     "Weights of one unit are of two dtypes here, which FSDP refuses (\"uniform original parameter "
                     "dtype\"). Load all of them in fp32, and let the policy gather them in bf16.",
                     "fsdp_bf16"});
+}
+
+// torch 2.14 distributed/fsdp/_wrap_utils.py _auto_wrap: MixedPrecision._module_classes_to_ignore.
+void refuse_batch_norms(const TrainingJob& job, const Simulation& s, Issues& issues) {
+  const DataParallel& how = job.data_parallel;
+  const bool casts = how.is_sharded() && how.sharding == Sharding::kFsdp1 && mixed_precision(job).gathered.has_value();
+  if (!s.has_batch_norm || !casts) return;
+  issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/parallelism/fsdp",
+                    "FSDP 1's mixed precision leaves batch norms in fp32, units of their own, which is not modelled.",
+                    "fsdp2"});
 }
 
 // bitsandbytes 0.50 nn/parametrize.py: _disable_parametrization_cache is a forward hook, which an exception passes by.
@@ -345,6 +355,7 @@ Estimate estimate(const Architecture& architecture, const TrainingJob& job, cons
   refuse_mixed_dtypes(architecture, job, s, e.issues);
   refuse_leaking_experts(s, e.issues);
   refuse_mixed_units(s, e.issues);
+  refuse_batch_norms(job, s, e.issues);
   refuse_odd_shapes(job, s, e.issues);
   refuse_biases_of_eetq(job, s, e.issues);
   refuse_small_buffers(job, s, e.issues);

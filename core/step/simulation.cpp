@@ -373,7 +373,8 @@ Simulation simulate_step(const Architecture& architecture, const TrainingJob& jo
   s.picture_tokens = net.picture_tokens;
   s.attention_kernel = net.attention_kernel;
   s.has_float8_products = net.has_float8_products;
-  s.has_mixed_norm = t.has_mixed_norm();
+  s.has_mixed_dtypes = t.has_mixed_dtypes();
+  s.has_batch_norm = t.has_batch_norm();
   s.experts_stay_unpacked = net.experts_stay_unpacked;
   s.activations_factor = job.activations_factor;
   if (s.activations_factor != 1.0) t.scale(Category::kActivations, s.activations_factor);

@@ -40,7 +40,8 @@ struct Simulation {
   std::string attention_kernel;        ///< what the attention ran
   bool has_float8_products = false;    ///< a linear layer was converted (torchao)
   bool experts_stay_unpacked = false;  ///< Net::experts_stay_unpacked
-  bool has_mixed_norm = false;         ///< Tape::tell_mixed_norm
+  bool has_mixed_dtypes = false;       ///< Tape::tell_mixed_dtypes
+  bool has_batch_norm = false;         ///< Tape::tell_batch_norm
   bool mixes_dtypes = false;           ///< Sharded::mixes_dtypes
 
   /// Which of the recorded micro-steps a step plays, in order; steps count from 1.

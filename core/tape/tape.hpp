@@ -131,14 +131,22 @@ class Tape : public Record, public Guards {
   void tell_input(const Tensor& input) {
     if (rehearsing_) placement_->rehearse_input(input.requires_grad());
   }
+  /// The same of a module that is called with nothing: it has parameters alone.
+  void tell_no_input() {
+    if (rehearsing_) placement_->rehearse_input(false);
+  }
   /// A hook has made the output of the module that was called last require a gradient.
   void tell_hooked_output() {
     if (rehearsing_) placement_->rehearse_hooked_output();
   }
 
-  /// A LayerNorm met a weight of another dtype than its input, which CUDA's kernel refuses.
-  void tell_mixed_norm() { mixed_norm_ = true; }
-  bool has_mixed_norm() const { return mixed_norm_; }
+  /// A layer met a weight of another dtype than its input, which torch refuses.
+  void tell_mixed_dtypes() { mixed_dtypes_ = true; }
+  bool has_mixed_dtypes() const { return mixed_dtypes_; }
+
+  /// nn.BatchNorm ran, which FSDP 1's mixed precision treats apart.
+  void tell_batch_norm() { batch_norm_ = true; }
+  bool has_batch_norm() const { return batch_norm_; }
 
   /// Of the card whose kernels run: 90 = 9.0.
   void set_compute_capability(int capability) { compute_capability_ = capability; }
@@ -275,7 +283,8 @@ class Tape : public Record, public Guards {
   Graph* graph_ = &main_graph_;  ///< new nodes belong to it
   Node thrown_away_;             ///< stands for all nodes of a graph that is thrown away: a recomputation's
   bool rehearsing_ = false;      ///< or a rehearsal's
-  bool mixed_norm_ = false;
+  bool mixed_dtypes_ = false;
+  bool batch_norm_ = false;
   int compute_capability_ = 80;
   bool convolution_workspaces_ = false;
   Bytes largest_workspace_ = 0;

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """several_later_jobs.py TYPE... > jobs.jsonl: one job of each strategy for several GPUs and each of these model types, made from the type's first
-recorded job of full training in records-later.jsonl (its class, lengths and pictures), for record.py under transformers 5.24."""
+recorded job of full training (its class, lengths and pictures; of records-later.jsonl, else of another record of one GPU), for record.py under
+transformers 5.24."""
 import json
 import pathlib
 import sys
@@ -19,14 +20,15 @@ STRATEGIES = {
     "zero3": ("full", "bf16", {"parallelism": {"strategy": "zero3", "data": 4, "hf_auto": True}}),
     "zero3-lora": ("lora", "bf16", {"parallelism": {"strategy": "zero3", "data": 2, "hf_auto": True}, "lora": LORA, **CK}),
 }
+FROM = ("records-later.jsonl", "records.jsonl", "records-beyond.jsonl", "records-extra.jsonl", "records-pairs.jsonl")
 # What a job says of how it is trained, which the strategy says anew.
 HOW = ("lora", "gradient_checkpointing", "use_reentrant", "padding", "optimizer", "grad_accum", "parallelism")
 
 
 def first_jobs():
     jobs = {}
-    for line in (HERE / "records-later.jsonl").open(encoding="utf-8"):
-        row = json.loads(line)
+    lines = (line for name in FROM for line in (HERE / name).open(encoding="utf-8"))
+    for row in map(json.loads, lines):
         kind = row["request"].get("config", {}).get("model_type")
         if kind and "parallelism" not in row["request"] and row["request"].get("method", "full") == "full" and kind not in jobs:
             jobs[kind] = make_records.job_of(row)
@@ -36,6 +38,9 @@ def first_jobs():
 def main():
     jobs = first_jobs()
     for kind in sys.argv[1:]:
+        if kind not in jobs:
+            print(f"no job of full training with a configuration: {kind}", file=sys.stderr)
+            continue
         base = {key: value for key, value in jobs[kind].items() if key not in HOW}
         for name, (method, precision, more) in STRATEGIES.items():
             print(json.dumps({**base, "id": f"v524-{kind}-several-{name}", "method": method, "precision": precision, "grad_accum": 1, "padding": False,

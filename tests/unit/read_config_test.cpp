@@ -621,7 +621,8 @@ TEST_CASE("every family says something for its bare minimum and for nothing at a
     // Latent: as many as of queries; and where the class cuts queries into as many.
     if (model_type != "kimi_linear" && model_type != "moonshine") any = with(any, "num_key_value_heads", 8);
     if (model_type == "lilt") any = with(any, "hidden_size", 3072);  // of whose sixths boxes have a quarter
-    if (model_type == "squeezebert") any = with(any, "embedding_size", 4096);  // as wide as its layers, or the class fails
+    if (model_type == "squeezebert")
+      any = with(any, "embedding_size", 4096);  // as wide as its layers, or the class fails
     for (const char* key : {"ffn_dim", "d_ff", "d_inner", "hidden_dim", "dff", "encoder_ffn_dim", "decoder_ffn_dim"}) {
       any = with(any, key, 16384);
     }

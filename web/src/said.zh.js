@@ -647,8 +647,8 @@ export default [
     "处理器把这个尺寸的图片放大到四块长并加上整图：{1} 块，边长 {2} 像素。",
   ],
   [
-    "A LayerNorm's weight and its input are of two dtypes, which torch's kernel refuses without autocast (\"expected scalar type\").",
-    "LayerNorm 的权重与输入数据类型不同，没有 autocast 时 torch 的核会拒绝（“expected scalar type”）。",
+    'A layer\'s weight and its input are of two dtypes, which torch refuses without autocast ("expected scalar type").',
+    "某一层的权重与输入数据类型不同，没有 autocast 时 torch 会拒绝（“expected scalar type”）。",
   ],
   [
     'CLIP\'s logit_scale has no dimension, and DeepSpeed fails to broadcast it ("self.dim() cannot be 0 to view").',
@@ -1251,9 +1251,5 @@ export default [
   [
     "The layers of squeezebert are convolutions, which adapters of linear layers do not reach: only training all parameters is modelled.",
     "squeezebert 的层是卷积，线性层的适配器无法作用于它：只建模训练全部参数。",
-  ],
-  [
-    'fully_shard\'s policy casts parameters and leaves Swin V2\'s table of distances as it is, which its linear layers then refuse. Use autocast ("precision": "amp_bf16"), or FSDP 1.',
-    'fully_shard 的策略只转换参数，Swin V2 的距离表保持原样，其线性层随即报错。请使用 autocast（"precision": "amp_bf16"）或 FSDP 1。',
   ],
 ];

@@ -188,7 +188,7 @@ Tensor turn_by_butterfly(Net& net, const Net::Base& base, Tensor result, const T
   Butterfly by = butterfly(net, base, view(weight, Shape{number, size, size}), scale, x.dtype());
   if (net.job.framework.peft >= kPeftOfTurnedInputs) return through_turned_input(base, std::move(by), x);
   // peft 0.18 boft/layer.py: self.base_layer.bias = self.base_layer.bias.to(previous_dtype)
-  if (base.bias.defined() && base.bias.dtype() != x.dtype()) net.tape.tell_mixed_norm();
+  if (base.bias.defined() && base.bias.dtype() != x.dtype()) net.tape.tell_mixed_dtypes();
   return through_turned_weight(base, std::move(by), x);
 }
 

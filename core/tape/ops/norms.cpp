@@ -80,7 +80,7 @@ Tensor layer_norm(Tensor x_in, Tensor weight_in, Tensor bias_in) {
     if (bias.defined()) bias = to(std::move(bias), Dtype::kFp32);
   }
   // ATen/native/cuda/layer_norm_kernel.cu: gamma->const_data_ptr<T>(), T being X's. What is merely declared has none.
-  if (weight.defined() && weight.dtype() != x.dtype() && x.storage() >= 0) t.tell_mixed_norm();
+  if (weight.defined() && weight.dtype() != x.dtype() && x.storage() >= 0) t.tell_mixed_dtypes();
   Node* n = nullptr;
   if (weight.defined() && bias.defined()) {
     n = t.record("layer_norm", layer_norm_backward, {&x, &weight, &bias});

@@ -104,6 +104,7 @@ Tensor roll(Tensor x_in) {
 Tensor batch_norm(Tensor x_in, Tensor weight_in, Tensor bias_in) {
   const Tensor x = std::move(x_in), weight = std::move(weight_in), bias = std::move(bias_in);
   Tape& t = x.tape();
+  t.tell_batch_norm();
   Node* n = t.record("native_batch_norm", batch_norm_backward, {&x, &weight, &bias});
   t.save(n, x);
   t.save(n, weight);
