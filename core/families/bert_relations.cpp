@@ -112,6 +112,7 @@ Tensor attend(Net& net, const char* source, const Tensor& x, void (*turn)(Net&, 
   Tensor k = split_heads(net, net.linear("attention.self.key", x, net.Q, true), net.A, net.hd);
   Tensor v = split_heads(net, net.linear("attention.self.value", x, net.Q, true), net.A, net.hd);
   if (turn != nullptr) turn(net, q, k, v);
+  if (!runs_eagerly(net)) return attention(net, std::move(q), std::move(k), std::move(v), encoder_attention(net));
   Tensor scores = matmul(q, transpose(k, 2, 3));
   scores = mul_scalar(std::move(scores));
   if (net.shared.causal_mask.defined()) scores = add(std::move(scores), net.shared.causal_mask);
@@ -393,11 +394,14 @@ const Program kRoFormerProgram = {.forward = one_stack<roformer_embed, roformer_
                                   .lm_head = roformer_lm_head,
                                   .heads = kRoFormerHeads,
                                   .attention = kEagerAlone};
+// transformers 5.20 models/layoutlm/modeling_layoutlm.py: LayoutLMPreTrainedModel._supports_sdpa.
+constexpr AttentionSupport kSdpaSince520 = {
+    .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false, .sdpa_since = 20};
 const Program kLayoutProgram = {.forward = one_stack<layout_embed, layout_layer, no_norm>,
                                 .lm_head = bert_lm_head,
                                 .heads = kLayoutHeads,
                                 .inputs = layout_inputs,
-                                .attention = kEagerAlone};
+                                .attention = kSdpaSince520};
 
 constexpr ClassFacts kFacts = {.flex_attention = false, .no_split = NoSplit::kNone};
 

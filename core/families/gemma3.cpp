@@ -121,9 +121,15 @@ Outputs gemma3_lm(Net& net, const Program& program, Tensor hidden) {
 constexpr HeadForward kGemma3Heads[] = {
     {Head::kCausalLm, gemma3_lm}, {Head::kSequenceClassification, sequence_classification}, {Head::kNone, body_alone}};
 
-const Program kGemma3Program = {forward_with_pictures<merge3>, language_head, kGemma3Heads, OwnLoss::kFp32, {}, inputs};
-const Program kPaliGemmaProgram = {
-    forward_with_pictures<merge_pali>, language_head, kDecoderForwards, OwnLoss::kFp32, {}, inputs};
+const Program kGemma3Program = {.forward = forward_with_pictures<merge3>,
+                                .lm_head = language_head,
+                                .heads = kGemma3Heads,
+                                .inputs = inputs,
+                                .attention = kFlashUntil523};
+const Program kPaliGemmaProgram = {.forward = forward_with_pictures<merge_pali>,
+                                   .lm_head = language_head,
+                                   .inputs = inputs,
+                                   .attention = kFlashUntil523};
 
 constexpr ClassFacts kFacts = {.no_split = NoSplit::kAbsentToo, .pictures = PictureRule::kOwnSize};
 

@@ -516,11 +516,13 @@ const Program kGemma4 = {.forward = forward_with_pictures<merge4>,
                          .lm_head = language_head,
                          .heads = kHeads,
                          .inputs = inputs4,
+                         .attention = kFlashUntil523,
                          .check = check4};
 const Program kGemma4Unified = {.forward = forward_with_pictures<merge_unified>,
                                 .lm_head = language_head,
                                 .heads = kHeads,
                                 .inputs = unified_inputs,
+                                .attention = kFlashUntil523,
                                 .check = refuse_packed_pictures};
 const Program kGemma3n = {
     .forward = forward_with_pictures<merge3n>, .lm_head = language_head, .heads = kHeads, .check = check3n};

@@ -31,6 +31,9 @@ constexpr const char* kCodeGenAttention =
 constexpr const char* kMlp = "transformers 5.12 models/gptj/modeling_gptj.py: GPTJMLP.forward";
 constexpr const char* kHead = "transformers 5.12 models/gptj/modeling_gptj.py: GPTJForCausalLM.forward";
 
+/// The release 5.N that wrote both again.
+constexpr int kByInterface = 24;
+
 constexpr DecoderHeads kClasses = {
     .sequence = "transformers 5.12 models/gptj/modeling_gptj.py: GPTJForSequenceClassification.forward",
     .span = "transformers 5.12 models/gptj/modeling_gptj.py: GPTJForQuestionAnswering.forward"};
@@ -54,6 +57,11 @@ Tensor rotate_pairs(Net& net, Tensor x_in, Count dim, Dtype dtype) {
   return add(std::move(straight), std::move(turned));
 }
 
+// Since then the model looks the table's rows up once for all layers, and attention runs by its interface.
+bool by_interface(const Net& net) {
+  return net.job.framework.at_least(5, kByInterface);
+}
+
 Tensor attn(Net& net, Tensor hidden) {
   Scope in(net.tape, "attn", kAttention);
   Tape& t = net.tape;
@@ -70,11 +78,14 @@ Tensor attn(Net& net, Tensor hidden) {
   const bool partial = net.arch.rotary_dim < net.hd.n();
   const Dim width(partial ? net.arch.rotary_dim : net.H.n());
   const Dim rows(net.arch.max_positions), ids = rows_of_positions(net);
-  t.buffer("attn.embed_positions", rows.n() * width.n() * 4);
-  const Tensor embed_positions = t.allocate(Shape{ids, rows, width}, Dtype::kFp32, "repeat");
-  const Tensor repeated_ids = t.allocate(Shape{ids, net.S, width}, Dtype::kInt64, "repeat");
-  Tensor sincos = t.allocate(Shape{ids, net.S, width}, Dtype::kFp32, "gather");
-  sincos = to(std::move(sincos), k.dtype());
+  Tensor embed_positions, repeated_ids, sincos = net.shared.cos;
+  if (!sincos.defined()) {
+    t.buffer("attn.embed_positions", rows.n() * width.n() * 4);
+    embed_positions = t.allocate(Shape{ids, rows, width}, Dtype::kFp32, "repeat");
+    repeated_ids = t.allocate(Shape{ids, net.S, width}, Dtype::kInt64, "repeat");
+    sincos = t.allocate(Shape{ids, net.S, width}, Dtype::kFp32, "gather");
+    sincos = to(std::move(sincos), k.dtype());
+  }
   const Dim rot(net.arch.rotary_dim), rest(net.hd.n() - net.arch.rotary_dim);
   Tensor k_rot = narrow(k, -1, 0, rot);
   Tensor k_pass, q_pass;
@@ -110,8 +121,11 @@ Tensor codegen_attn(Net& net, Tensor hidden) {
   Tensor k = reshape(view(parts.part[2], grouped), heads);
   Tensor v = reshape(view(parts.part[1], grouped), heads);
   v = transpose(std::move(v), 1, 2);
-  t.buffer("attn.embed_positions", net.arch.max_positions * rot.n() * 4);
-  const Tensor sincos = t.allocate(Shape{rows_of_positions(net), net.S, rot}, Dtype::kFp32, "index");
+  Tensor sincos = net.shared.cos;
+  if (!sincos.defined()) {
+    t.buffer("attn.embed_positions", net.arch.max_positions * rot.n() * 4);
+    sincos = t.allocate(Shape{rows_of_positions(net), net.S, rot}, Dtype::kFp32, "index");
+  }
   const Tensor k_pass = narrow(k, -1, rot.n(), rest), q_pass = narrow(q, -1, rot.n(), rest);
   const auto turned = [&](const Tensor& whole) {
     const Tensor part = narrow(whole, -1, 0, rot);
@@ -125,6 +139,10 @@ Tensor codegen_attn(Net& net, Tensor hidden) {
   q = cat({&q_rot, &q_pass}, -1);
   k = transpose(std::move(k), 1, 2);
   q = transpose(std::move(q), 1, 2);
+  if (by_interface(net)) {
+    q = to(std::move(q), v.dtype());
+    k = to(std::move(k), v.dtype());
+  }
   AttentionOptions options;
   options.mask = net.shared.causal_mask;
   options.dropout = net.arch.attention_dropout;
@@ -169,9 +187,15 @@ Tensor embed(Net& net) {
   Scope in(net.tape, "transformer", kModel);
   Tensor embeds = net.token_embedding("transformer.wte", net.H);
   make_position_ids(net);
-  make_causal_masks(net, embeds, {true, false, false});
+  make_causal_masks(net, embeds, {runs_eagerly(net), false, false});
   net.model_locals = {embeds};
-  return dropout(std::move(embeds), net.arch.embedding_dropout);
+  Tensor hidden = dropout(std::move(embeds), net.arch.embedding_dropout);
+  if (!by_interface(net)) return hidden;
+  const Dim width(net.arch.rotary_dim < net.hd.n() ? net.arch.rotary_dim : net.H.n());
+  net.tape.buffer("transformer.rotary_emb.embed_positions", net.arch.max_positions * width.n() * 4);
+  Tensor rows = net.tape.allocate(Shape{rows_of_positions(net), net.S, width}, Dtype::kFp32, "index");
+  net.shared.cos = net.arch.model_type == "gptj" ? to(std::move(rows), hidden.dtype()) : std::move(rows);
+  return hidden;
 }
 
 Tensor norm(Net& net, Tensor hidden) {
@@ -215,25 +239,26 @@ Tensor fp32_scores(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, const Attent
 
 Tensor attention_fp32_scores(Net& net, Tensor q, Tensor k, Tensor v, const AttentionOptions& options,
                              bool masked_by_buffer) {
-  if (wants_flash(net.job)) return attention(net, std::move(q), std::move(k), std::move(v), options);
+  if (wants_flash(net.job) || !runs_eagerly(net))
+    return attention(net, std::move(q), std::move(k), std::move(v), options);
   const auto core = [&net, k = std::move(k), v = std::move(v), options, masked_by_buffer](Tensor query) {
     return fp32_scores(net, std::move(query), k, v, options, masked_by_buffer);
   };
   return core_attention(net, std::move(q), core);
 }
 
-// GPTJ_ATTENTION_CLASSES: eager and flash_attention_2.
+// Until 5.23 GPTJ_ATTENTION_CLASSES: eager and flash_attention_2.
 const Program kGptJProgram = {.forward = one_stack<embed, layer, norm>,
                               .lm_head = head,
                               .own_loss = OwnLoss::kFp32Head,
                               .decoder_heads = kClasses,
-                              .attention = {.sdpa = false, .flash_attention_3 = false},
+                              .attention = {.flash_attention_3 = false, .sdpa_since = kByInterface},
                               .dropout_calls = DropoutCalls::kNone};
-// CodeGenPreTrainedModel names no attention kernels at all.
+// Until then CodeGenPreTrainedModel named no attention kernels at all.
 const Program kCodeGenProgram = {.forward = one_stack<embed, codegen_layer, norm>,
                                  .lm_head = head,
                                  .own_loss = OwnLoss::kFp32Head,
-                                 .attention = {.sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false},
+                                 .attention = {.sdpa_since = kByInterface, .flash_since = kByInterface},
                                  .dropout_calls = DropoutCalls::kNone};
 
 const Family kRows[] = {

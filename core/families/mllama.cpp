@@ -325,7 +325,10 @@ Tensor embed(Net& net) {
 }
 
 const Program kText = {one_stack<embed, layer, llama_norm>, llama_head};
-const Program kProgram = {.forward = one_stack<embed, layer, llama_norm>, .lm_head = language_head, .inputs = inputs};
+const Program kProgram = {.forward = one_stack<embed, layer, llama_norm>,
+                          .lm_head = language_head,
+                          .inputs = inputs,
+                          .attention = {.flash_until = 23}};
 
 // Every picture becomes max_num_tiles tiles, of which those beyond its own are nought.
 constexpr ClassFacts kFacts = {

@@ -159,10 +159,21 @@ Tensor attend(Net& net, const Tensor& x, const Tensor& mask, bool by_place) {
   const Shape four{net.B, x.dim(1), net.A, net.hd};
   const auto heads = [&](const char* name) { return transpose(view(net.linear(name, x, net.H, true), four), 1, 2); };
   const Tensor q = heads("self_attn.linear_q"), k = heads("self_attn.linear_k"), v = heads("self_attn.linear_v");
+  Distances names;
+  if (!runs_eagerly(net)) {  // sdpa_attention.py create_position_bias_mask
+    AttentionOptions options = encoder_attention(net);
+    options.mask = mask;
+    if (by_place) {
+      Tensor bias = by_distance(net, q, names);
+      if (mask.defined()) bias = add(std::move(bias), mask);
+      options.mask = contiguous(std::move(bias));
+    }
+    Tensor h = attention(net, q, k, v, options);
+    return net.linear("self_attn.linear_out", std::move(h), net.H, true);
+  }
   net.attention_kernel = "eager";
   Tensor scores = matmul(q, transpose(k, 2, 3));
   scores = mul_scalar(std::move(scores));
-  Distances names;
   if (by_place) {
     Tensor more = by_distance(net, q, names);
     scores = add(std::move(scores), std::move(more));
@@ -319,8 +330,11 @@ void check(const Architecture& architecture, const TrainingJob&, Issues& issues)
 constexpr HeadForward kHeads[] = {
     {Head::kCtc, wave_ctc}, {Head::kSequenceClassification, classification}, {Head::kNone, body_alone}};
 
+// transformers 5.16 models/wav2vec2_bert/modeling_wav2vec2_bert.py: _supports_sdpa.
+constexpr AttentionSupport kSdpaSince516 = {
+    .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false, .sdpa_since = 16};
 const Program kProgram = {
-    .forward = forward, .heads = kHeads, .inputs = inputs, .attention = kEagerAlone, .check = check};
+    .forward = forward, .heads = kHeads, .inputs = inputs, .attention = kSdpaSince516, .check = check};
 
 constexpr ClassFacts kFacts = {
     .flex_attention = false, .text_input = false, .input_embeddings = false, .no_split = NoSplit::kNone};

@@ -12,13 +12,28 @@ bool asks_for_flex(const TrainingJob& job) {
   return std::any_of(job.stand_ins.begin(), job.stand_ins.end(), is_one);
 }
 
+AttentionSupport attention_of(const Program& program, const Framework& framework) {
+  AttentionSupport has = program.attention;
+  const auto is_there = [&framework](int since) { return since == 0 || framework.at_least(5, since); };
+  const bool refused = has.flash_until > 0 && framework.at_least(5, has.flash_until);
+  const bool flash = is_there(has.flash_since) && !refused;
+  has.sdpa = has.sdpa && is_there(has.sdpa_since);
+  has.flash_attention_2 = has.flash_attention_2 && flash;
+  has.flash_attention_3 = has.flash_attention_3 && flash;
+  return has;
+}
+
 }  // namespace
+
+bool runs_eagerly(const Net& net) {
+  return net.job.attention == AttentionKernel::kEager || !attention_of(*net.arch.program, net.job.framework).sdpa;
+}
 
 void check_attention(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
   const Program* program = architecture.program;
   if (program == nullptr) return;
   if (program->check != nullptr) program->check(architecture, job, issues);
-  const AttentionSupport& has = program->attention;
+  const AttentionSupport has = attention_of(*program, job.framework);
   const bool second = job.attention == AttentionKernel::kFlashAttention2;
   if (asks_for_flex(job) && program->implementation == nullptr && !architecture.facts.flex_attention) {
     issues.push_back(

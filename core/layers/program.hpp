@@ -17,10 +17,18 @@ struct AttentionSupport {
   bool flash_attention_2 = true;  ///< else transformers raises
   bool flash_attention_3 = true;  ///< else transformers raises
   bool core_alone = true;         ///< what lies between the projections is a function here, so it can be recomputed
+  int sdpa_since = 0;             ///< the release 5.N that brought it; 0: all have it
+  int flash_since = 0;            ///< the same of FlashAttention
+  int flash_until = 0;            ///< the release 5.N that refuses it again; 0: none
 };
 /// Of classes whose attention is code of their own, and of those that flash kernels do not serve.
 inline constexpr AttentionSupport kEagerAlone = {
     .sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false};
+/// Does the eager form run: asked for, or all that the release has?
+bool runs_eagerly(const Net& net);
+/// FlashAttention drops the mask by which tokens of a picture see each other (transformers 5.24
+/// models/{gemma3,gemma4,paligemma}/modeling_*.py: _supports_flash_attn).
+inline constexpr AttentionSupport kFlashUntil523 = {.flash_until = 24};
 inline constexpr AttentionSupport kNoFlash = {.flash_attention_2 = false, .flash_attention_3 = false};
 
 /// Which of a model's dropouts are calls of torch.nn.functional.dropout. The others are modules of nn.Dropout, which
