@@ -110,8 +110,10 @@ const Program kProgram = {one_stack<embed, layer, norm>, llama_head};
 
 }  // namespace
 
+constexpr ClassFacts kFacts = {.flex_attention = false, .layer_first = "feed_forward"};
+
 const Family kRows[] = {
-    {"bamba", "Bamba", "BambaForCausalLM", kLanguageModelOnly, read_config, &kProgram, kModelLayers, kNoFlex},
+    {"bamba", "Bamba", "BambaForCausalLM", kLanguageModelOnly, read_config, &kProgram, kModelLayers, kFacts},
 };
 
 extern const FamilyRows bamba_rows;

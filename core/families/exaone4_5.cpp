@@ -68,9 +68,11 @@ const Program kProgram = {
 
 }  // namespace
 
+constexpr ClassFacts kFacts = {.no_split = NoSplit::kAbsentToo, .layer_first = "attn.proj"};
+
 const Family kRows[] = {
     {"exaone4_5", "Exaone4_5_", "Exaone4_5_ForConditionalGeneration", kSeeingClasses, read_config, &kProgram,
-     kModelLayers, kNamesAbsentToo},
+     kModelLayers, kFacts},
 };
 
 extern const FamilyRows exaone4_5_rows;

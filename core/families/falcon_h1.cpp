@@ -138,8 +138,10 @@ const Program kProgram = {one_stack<embed, layer, norm>, head};
 
 }  // namespace
 
+constexpr ClassFacts kFacts = {.flex_attention = false, .layer_first = "feed_forward.gate feed_forward"};
+
 const Family kRows[] = {
-    {"falcon_h1", "FalconH1", "FalconH1ForCausalLM", kLanguageModelOnly, read_config, &kProgram, kModelLayers, kNoFlex},
+    {"falcon_h1", "FalconH1", "FalconH1ForCausalLM", kLanguageModelOnly, read_config, &kProgram, kModelLayers, kFacts},
 };
 
 extern const FamilyRows falcon_h1_rows;

@@ -205,6 +205,7 @@ const Program kGraniteMoeProgram = {one_stack<granite_embed, layer, llama_norm>,
 
 // GraniteMoeParallelExperts.forward: a loop.
 constexpr ClassFacts kFacts = {.one_experts_form = true};
+constexpr ClassFacts kHybridFacts = {.one_experts_form = true, .layer_first = "shared_mlp"};
 
 const Family kRows[] = {
     {"granitemoe", "GraniteMoe", "GraniteMoeForCausalLM", kLanguageModelOnly, read_granitemoe_config,
@@ -212,7 +213,7 @@ const Family kRows[] = {
     {"granitemoeshared", "GraniteMoeShared", "GraniteMoeSharedForCausalLM", kLanguageModelOnly,
      read_granitemoeshared_config, &kGraniteMoeProgram, kModelLayers, kFacts},
     {"granitemoehybrid", "GraniteMoeHybrid", "GraniteMoeHybridForCausalLM", kLanguageModelOnly,
-     read_granitemoehybrid_config, &kGraniteMoeProgram, kModelLayers, kFacts},
+     read_granitemoehybrid_config, &kGraniteMoeProgram, kModelLayers, kHybridFacts},
 };
 
 extern const FamilyRows granitemoe_rows;

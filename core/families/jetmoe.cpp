@@ -105,7 +105,7 @@ const Family kRows[] = {
      read_config,
      &kProgram,
      kModelLayers,
-     {.one_experts_form = true}},
+     {.one_experts_form = true, .layer_first = "mlp.input mlp.output mlp"}},
 };
 
 extern const FamilyRows jetmoe_rows;

@@ -382,7 +382,9 @@ const Program kLlavaNextProgram = {
 const Program kLlavaVideoProgram = {
     .forward = forward_with_pictures<merge_video>, .lm_head = language_head, .inputs = next_inputs};
 
-constexpr ClassFacts kFacts = {.no_split = NoSplit::kAbsentToo, .pictures = PictureRule::kOwnSize};
+constexpr ClassFacts kFacts = {.no_split = NoSplit::kAbsentToo,
+                               .pictures = PictureRule::kOwnSize,
+                               .layer_first = "feed_forward attention.k attention.v attention.q"};
 
 }  // namespace
 

@@ -295,7 +295,10 @@ Tensor merge(Net& net, Tensor embeds_in) {
 
 const Program kProgram = {.forward = forward_with_pictures<merge>, .lm_head = language_head, .inputs = inputs};
 
-constexpr ClassFacts kFacts = {.flex_attention = false, .no_split = NoSplit::kAbsentToo, .behind_language = "merger"};
+constexpr ClassFacts kFacts = {.flex_attention = false,
+                               .no_split = NoSplit::kAbsentToo,
+                               .behind_language = "merger",
+                               .layer_first = "linear_attn.out_proj"};
 
 }  // namespace
 

@@ -255,7 +255,9 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
 const Program kProgram = {forward_with_pictures<merge>, language_head, kDecoderForwards, OwnLoss::kFp32, {},
                           qwen_text_and_pictures};
 
-constexpr ClassFacts kFacts = {.pictures = PictureRule::kPixels, .behind_language = "vision_adapter vision_projection"};
+constexpr ClassFacts kFacts = {.pictures = PictureRule::kPixels,
+                               .behind_language = "vision_adapter vision_projection",
+                               .layer_first = "attn.proj"};
 
 }  // namespace
 

@@ -83,8 +83,10 @@ Tensor fused_gate_mlp(Net& net, Tensor hidden, const char* source) {
 
 const Program kPhi3Program = {one_stack<llama_embed, layer, llama_norm>, llama_head};
 
+constexpr ClassFacts kFacts = {.layer_first = "self_attn.o_proj"};
+
 const Family kRows[] = {
-    {"phi3", "Phi3", "Phi3ForCausalLM", kSequenceAndToken, read_phi3_config, &kPhi3Program},
+    {"phi3", "Phi3", "Phi3ForCausalLM", kSequenceAndToken, read_phi3_config, &kPhi3Program, kModelLayers, kFacts},
 };
 
 extern const FamilyRows phi3_rows;

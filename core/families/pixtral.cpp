@@ -198,8 +198,11 @@ std::string full_name_of(const Architecture& architecture, std::string_view path
                           "language_model.");
 }
 
-constexpr ClassFacts kFacts = {.pictures = PictureRule::kLongestSide, .full_name = full_name_of};
-constexpr ClassFacts kShrinks = {.pictures = PictureRule::kLongestSide};
+// PixtralAttentionLayer.__init__ comes to its attention last.
+constexpr std::string_view kPixtralFirst = "feed_forward attention.k attention.v attention.q";
+constexpr ClassFacts kFacts = {
+    .pictures = PictureRule::kLongestSide, .layer_first = kPixtralFirst, .full_name = full_name_of};
+constexpr ClassFacts kShrinks = {.pictures = PictureRule::kLongestSide, .layer_first = kPixtralFirst};
 
 }  // namespace
 

@@ -191,7 +191,8 @@ constexpr ClassSuffix kTextClasses[] = {{"ForCausalLM", Head::kCausalLm},
                                         {"TextModel", Head::kNone}};
 constexpr ClassSuffix kMoeTextClasses[] = {{"ForCausalLM", Head::kCausalLm}, {"TextModel", Head::kNone}};
 
-constexpr ClassFacts kFacts = {.flex_attention = false, .no_split = NoSplit::kAbsentToo};
+constexpr ClassFacts kFacts = {
+    .flex_attention = false, .no_split = NoSplit::kAbsentToo, .layer_first = "linear_attn.out_proj"};
 
 }  // namespace
 

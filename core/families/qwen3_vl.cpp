@@ -291,14 +291,16 @@ const Program kProgram = {
 
 }  // namespace
 
+constexpr ClassFacts kHybridFacts = {.flex_attention = false, .layer_first = "linear_attn.out_proj"};
+
 const Family kRows[] = {
     {"qwen3_vl", "Qwen3VL", "Qwen3VLForConditionalGeneration", kSeeingClasses, read_config, &kProgram, kModelLayers,
      kNoFlex},
     {"qwen3_vl_moe", "Qwen3VLMoe", "Qwen3VLMoeForConditionalGeneration", kSeeingClasses, read_config, &kProgram},
     {"qwen3_5", "Qwen3_5", "Qwen3_5ForConditionalGeneration", kJudgingClasses, read_hybrid, &kProgram, kModelLayers,
-     kNoFlex},
+     kHybridFacts},
     {"qwen3_5_moe", "Qwen3_5Moe", "Qwen3_5MoeForConditionalGeneration", kSeeingClasses, read_hybrid, &kProgram,
-     kModelLayers, kNoFlex},
+     kModelLayers, kHybridFacts},
 };
 
 extern const FamilyRows qwen3_vl_rows;

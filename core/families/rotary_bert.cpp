@@ -179,12 +179,15 @@ const Program kNomicBertProgram = {one_stack<embed<kNomicBertNames>, layer<llama
 const Program kJinaProgram = {one_stack<embed<kJinaNames>, layer<plain_mlp>, no_norm>, bert_lm_head, kJinaHeads};
 const Program kGteProgram = {one_stack<gte_embed, layer<gte_mlp>, no_norm>, gte_lm_head, kNomicHeads};
 
+constexpr ClassFacts kFacts = {.no_split = NoSplit::kEmbeddings, .layer_first = "mlp"};
+constexpr ClassFacts kHeadFirst = {.head_first = true, .no_split = NoSplit::kEmbeddings, .layer_first = "mlp"};
+
 const Family kRows[] = {
     {"nomic_bert", "NomicBert", "NomicBertForMaskedLM", kNomicClasses, read_nomic_config, &kNomicBertProgram,
-     "nomic_bert.layers", kNamesEmbeddings},
+     "nomic_bert.layers", kFacts},
     {"jina_embeddings_v3", "JinaEmbeddingsV3", "JinaEmbeddingsV3ForMaskedLM", kJinaClasses, read_jina_config,
-     &kJinaProgram, "roberta.layers", kNamesEmbeddings},
-    {"gte", "Gte", "GteForMaskedLM", kNomicClasses, read_gte_config, &kGteProgram, "gte.layers", kNamesEmbeddings},
+     &kJinaProgram, "roberta.layers", kHeadFirst},
+    {"gte", "Gte", "GteForMaskedLM", kNomicClasses, read_gte_config, &kGteProgram, "gte.layers", kFacts},
 };
 
 extern const FamilyRows rotary_bert_rows;

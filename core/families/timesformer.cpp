@@ -201,7 +201,10 @@ const Program kProgram = {.forward = one_stack<embed, layer, norm>,
                           .attention = kEagerAlone,
                           .check = check};
 
-constexpr ClassFacts kFacts = {.flex_attention = false, .text_input = false, .hooks_embeddings = false};
+constexpr ClassFacts kFacts = {.flex_attention = false,
+                               .text_input = false,
+                               .hooks_embeddings = false,
+                               .layer_first = "attention intermediate output"};
 
 }  // namespace
 

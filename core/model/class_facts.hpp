@@ -53,6 +53,8 @@ struct ClassFacts {
   /// Beginnings of the names of what its model makes behind the language model, or its layers and their norm, though it
   /// runs before; a space between two.
   std::string_view behind_language = {};
+  /// Beginnings of the names of what a layer makes before all else, whatever it runs first; in that order.
+  std::string_view layer_first = {};
   /// Ends of the names of what is made before the layers behind which it runs.
   std::string_view made_first = {};
   /// The full name of what a program names by its path in the class with a head; null: as most do (full_name.hpp).

@@ -59,16 +59,67 @@ bool is_norm_of_layer(const Parameter& p) {
   return module.find('.') == std::string_view::npos && module.find("layernorm") != std::string_view::npos;
 }
 
+// How many names of a list stand before the first that holds of a module, or all of them.
+template <typename Holds>
+std::size_t place_in(std::string_view list, const Parameter& p, Holds holds) {
+  std::size_t place = 0;
+  for (; !list.empty(); ++place) {
+    const std::string_view name = list.substr(0, list.find(' '));
+    if (holds(std::string_view{p.module}, name)) return place;
+    list.remove_prefix(std::min(list.size(), name.size() + 1));
+  }
+  return static_cast<std::size_t>(-1);
+}
+
 // Whether one of the names in a list holds of a module outside the layers.
 template <typename Holds>
 bool is_listed(const Parameter& p, std::string_view list, Holds holds) {
-  if (p.instance >= 0) return false;
-  while (!list.empty()) {
-    const std::string_view name = list.substr(0, list.find(' '));
-    if (holds(std::string_view{p.module}, name)) return true;
-    list.remove_prefix(std::min(list.size(), name.size() + 1));
+  return p.instance < 0 && place_in(list, p, holds) != static_cast<std::size_t>(-1);
+}
+
+bool begins(std::string_view module, std::string_view name) {
+  return module.starts_with(name);
+}
+
+std::string_view last_part(const Parameter& p) {
+  const std::string_view module = p.module;
+  return module.substr(module.find_last_of('.') + 1);
+}
+
+// The projections of one attention. Whose classes write `query` make it first; whose write `out_proj` make it behind
+// keys and values, in transformers' copies of BART's and CLIP's; a gate of the output comes last.
+void order_projections(const std::vector<Parameter>& parameters, std::vector<std::size_t>::iterator begin,
+                       std::vector<std::size_t>::iterator end) {
+  const bool copied = std::any_of(begin, end, [&](std::size_t i) { return last_part(parameters[i]) == "out_proj"; });
+  const bool gated = std::any_of(begin, end, [&](std::size_t i) { return last_part(parameters[i]) == "o_proj"; });
+  const auto rank = [&](std::size_t i) {
+    const std::string_view name = last_part(parameters[i]);
+    if (name == "query") return 0;
+    if (copied && (name == "k_proj" || name == "v_proj")) return 0;
+    return gated && name == "gate_proj" ? 2 : 1;
+  };
+  std::stable_sort(begin, end, [&](std::size_t a, std::size_t b) { return rank(a) < rank(b); });
+}
+
+// A layer's parameters as its class makes them, in place of the order in which it runs them.
+void order_layer(const std::vector<Parameter>& parameters, std::vector<std::size_t>::iterator begin,
+                 std::vector<std::size_t>::iterator end, const ClassFacts& facts) {
+  const auto parent = [&](std::size_t i) {
+    const std::string_view module = parameters[i].module;
+    return module.substr(0, module.size() - last_part(parameters[i]).size());
+  };
+  for (auto run = begin; run != end;) {
+    const auto behind = std::find_if(run, end, [&](std::size_t i) { return parent(i) != parent(*run); });
+    order_projections(parameters, run, behind);
+    run = behind;
   }
-  return false;
+  const auto place = [&](std::size_t i) { return place_in(facts.layer_first, parameters[i], begins); };
+  std::stable_sort(begin, end, [&](std::size_t a, std::size_t b) { return place(a) < place(b); });
+  std::stable_partition(begin, end, [&](std::size_t i) {
+    return std::string_view{parameters[i].module}.find(".shared_expert") == std::string_view::npos;
+  });
+  if (facts.norms_first) return;
+  std::stable_partition(begin, end, [&](std::size_t i) { return !is_norm_of_layer(parameters[i]); });
 }
 
 }  // namespace
@@ -79,11 +130,11 @@ std::vector<std::size_t> flat_order(const std::vector<Parameter>& parameters, st
                                     const Architecture& architecture) {
   std::vector<std::size_t> order(count);
   std::iota(order.begin(), order.end(), std::size_t{0});
-  for (auto layer = order.begin(); layer != order.end() && !architecture.facts.norms_first;) {
+  for (auto layer = order.begin(); layer != order.end();) {
     const std::int16_t instance = parameters[*layer].instance;
     const auto end =
         std::find_if(layer, order.end(), [&](std::size_t i) { return parameters[i].instance != instance; });
-    std::stable_partition(layer, end, [&](std::size_t i) { return !is_norm_of_layer(parameters[i]); });
+    if (instance >= 0) order_layer(parameters, layer, end, architecture.facts);
     layer = end;
   }
   const auto in_layers = [&](std::size_t i) { return parameters[i].instance >= 0; };
@@ -100,16 +151,12 @@ std::vector<std::size_t> flat_order(const std::vector<Parameter>& parameters, st
   }
   if (architecture.facts.head_first) {
     std::stable_partition(order.begin(), order.end(), [&](std::size_t i) {
-      return is_listed(parameters[i], "lm_head classifier qa_outputs",
-                       [](std::string_view module, std::string_view name) { return module.starts_with(name); });
+      return is_listed(parameters[i], "lm_head classifier qa_outputs", begins);
     });
   }
   const std::string_view behind = architecture.facts.behind_language;
   if (architecture.language == nullptr && behind.empty()) return order;
-  const auto lies_behind = [&](std::size_t i) {
-    return is_listed(parameters[i], behind,
-                     [](std::string_view module, std::string_view name) { return module.starts_with(name); });
-  };
+  const auto lies_behind = [&](std::size_t i) { return is_listed(parameters[i], behind, begins); };
   std::size_t begin = count;  // of the layers of the last stack
   while (begin > 0 && parameters[begin - 1].instance < 0) --begin;
   while (begin > 0 && parameters[begin - 1].instance >= 0) --begin;
