@@ -282,10 +282,10 @@ void ZeroGather::trace_head(HeadRead read) {
 }
 
 // Of a layer, or of one module outside of them. Checkpoints that are not re-entrant run the layer again as backward
-// first asks for what was saved: the module at its end has begun its backward by then.
+// first asks for what was saved: the module at its end has begun its backward by then, but for a dropout behind it.
 void ZeroGather::trace_backward(std::size_t begin, std::size_t end) {
   const bool again = recomputes_ && instances_[begin] >= 0;
-  const bool begun = again && !job_.use_reentrant && backward_[end - 1];
+  const bool begun = again && !job_.use_reentrant && backward_[end - 1] && !saves_behind_[end - 1];
   if (begun) {
     add_event(end - 1, false);
     events_.back().stays = true;
@@ -352,6 +352,7 @@ void ZeroGather::begin_pass(Known known) {
 void ZeroGather::note_backward(bool same_module, const Parameter& p, std::int16_t instance, bool is_noted) {
   const bool trained = p.requires_grad;
   if (same_module) {
+    saves_behind_.back() = false;
     backward_.back() = backward_.back() || trained;
     reached_ = reached_ || trained;
     return;
@@ -364,6 +365,7 @@ void ZeroGather::note_backward(bool same_module, const Parameter& p, std::int16_
   // A lookup's ids require no gradient, whatever came before; a tied head is the table's second use.
   const bool looks_up = p.is_embedding && !is_noted;
   const std::optional<bool> told = std::exchange(input_has_gradient_, std::nullopt);
+  saves_behind_.push_back(false);
   backward_.push_back(trained || told.value_or(reached_ && !looks_up));
   reached_ = reached_ || trained;
 }
@@ -408,6 +410,18 @@ void ZeroGather::backward_uses(std::int32_t parameter) {
   return parameter < 0 ? let_left_go() : fetch(parameter);
 }
 
+bool ZeroGather::runs_within(const Parameter& p) const {
+  const char* const now = tape_.scopes()[static_cast<std::size_t>(tape_.scope())].module;
+  return std::strncmp(now, p.module, std::strlen(p.module)) == 0;
+}
+
+// An adapter's own dropout has its weights asked for before it.
+void ZeroGather::rehearse_saved() {
+  if (tape_.declares_alone() || forward_.empty()) return;
+  const Parameter& last = tape_.parameters()[static_cast<std::size_t>(forward_.back().front())];
+  saves_behind_.back() = saves_behind_.back() || !runs_within(last);
+}
+
 // parameter_offload.py _post_backward_module_hook: a module lets its parameters go as its input has its gradient,
 // before the backward of what lies between it and the next one that has some. What a leaf module holds goes with its
 // gradients.
@@ -415,9 +429,7 @@ void ZeroGather::let_left_go() {
   if (blind_ || whole_ || next_event_ == 0 || events_[next_event_ - 1].leaf) return;
   const auto first = static_cast<std::size_t>(events_[next_event_ - 1].parameters.front());
   const Parameter& p = tape_.parameters()[first];
-  const char* const now = tape_.scopes()[static_cast<std::size_t>(tape_.scope())].module;
-  const bool inside = p.instance == tape_.instance() && std::strncmp(now, p.module, std::strlen(p.module)) == 0;
-  if (inside) return;
+  if (p.instance == tape_.instance() && runs_within(p)) return;
   release();
   if (next_event_ < events_.size()) let_recomputed_go(next_event_);
 }

@@ -43,6 +43,7 @@ class ZeroGather : public Sharded {
     reached_ = true;
     if (!backward_.empty()) backward_.back() = true;
   }
+  void rehearse_saved() override;
   void enter_layer(std::int16_t instance, bool input_needs_grad) override;
   void leave_layer(std::int16_t instance) override;
   void leave_model() override;
@@ -60,6 +61,8 @@ class ZeroGather : public Sharded {
 
  private:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
+  /// Is the scope of a parameter's module open?
+  bool runs_within(const Parameter& p) const;
   struct Part {
     Count count = 0;  // elements of the whole
     Count share = 0;  // of this GPU's part
@@ -190,6 +193,7 @@ class ZeroGather : public Sharded {
   std::vector<std::vector<std::int32_t>> forward_;  // modules, by what they want
   std::vector<std::int16_t> instances_;             // whose they are
   std::vector<bool> backward_;                      // whether backward comes to them
+  std::vector<bool> saves_behind_;                  // whether what follows saves something: a dropout's mask
   std::optional<bool> input_has_gradient_;          // of the module that is noted next, where that is told
   bool reached_ = false;                            // backward comes to what the module noted last hands on
   Count seen_layers_ = 0;                           // modules of layers among those noted

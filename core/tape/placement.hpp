@@ -24,6 +24,8 @@ class Placement {
   virtual void rehearse_input(bool /*has_gradient*/) {}
   /// Of the module that asked last: a hook makes its output require a gradient.
   virtual void rehearse_hooked_output() {}
+  /// What follows the module that asked last saves something for backward.
+  virtual void rehearse_saved() {}
 
   /// The model's forward begins and returns.
   virtual void enter_model() {}

@@ -140,6 +140,10 @@ class Tape : public Record, public Guards {
     if (rehearsing_) placement_->rehearse_hooked_output();
   }
 
+  void tell_saved() {
+    if (rehearsing_) placement_->rehearse_saved();
+  }
+
   /// A layer met a weight of another dtype than its input, which torch refuses.
   void tell_mixed_dtypes() { mixed_dtypes_ = true; }
   bool has_mixed_dtypes() const { return mixed_dtypes_; }

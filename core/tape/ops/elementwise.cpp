@@ -269,6 +269,7 @@ Tensor dropout(Tensor x_in, double p) {
   const Tensor x = std::move(x_in);
   Tape& t = x.tape();
   Node* n = t.record("native_dropout", dropout_backward, {&x});
+  t.tell_saved();
   Tensor out = t.allocate(elementwise_shape({&x}), x.dtype(), "dropout");
   Tensor mask = t.allocate(elementwise_shape({&x}), Dtype::kBool, "dropout mask");
   t.attach(n, out);
