@@ -62,10 +62,8 @@ Tensor bucketed(Net& net) {
 Tensor position_bias(Net& net) {
   constexpr const char* kTable = "attention.rel_attn_embed";
   Scope in(net.tape, kTable, kBias);
-  const Tensor distances =
-      is_revised(net) ? net.tape.allocate(Shape{net.S, net.S}, Dtype::kInt64, "sub") : Tensor();
-  const Tensor buckets =
-      is_revised(net) ? bucketed(net) : net.tape.allocate(Shape{net.S, net.S}, Dtype::kInt64, "to");
+  const Tensor distances = is_revised(net) ? net.tape.allocate(Shape{net.S, net.S}, Dtype::kInt64, "sub") : Tensor();
+  const Tensor buckets = is_revised(net) ? bucketed(net) : net.tape.allocate(Shape{net.S, net.S}, Dtype::kInt64, "to");
   Tensor values = net.embedding(kTable, buckets, Dim(net.arch.num_buckets), net.A);
   return repeat_rows(permute(std::move(values), {2, 0, 1}), net.B);
 }
@@ -85,19 +83,15 @@ Tensor gate(Net& net, const Tensor& heads) {
   return view(std::move(out), Shape{Dim(net.B.n() * net.A.n()), net.S, Dim(1)});
 }
 
-// need_weights=True: the scores are written out, and the heads' mean of the probabilities is returned, which the layer
-// holds. q, k, v are [B * heads, S, hd]; the result is [S * B, H].
-Tensor written_out(Net& net, const Tensor& q, Tensor k, Tensor v, const Tensor& bias) {
+// need_weights=True: the scores are written out. q, k are [B * heads, S, hd]; the result is [B * heads, S, S].
+Tensor probabilities(Net& net, const Tensor& q, Tensor k, const Tensor& bias) {
   Tensor weights;
   {
     const Tensor scaled = mul_scalar(q);
     weights = baddbmm(bias, scaled, transpose(std::move(k), 1, 2));
   }
   weights = softmax(weights);
-  weights = dropout(std::move(weights), net.arch.attention_dropout);
-  Tensor out = matmul(weights, std::move(v));
-  net.attention_weights = mean_over(view(std::move(weights), Shape{net.B, net.A, net.S, net.S}), 1);
-  return out;
+  return dropout(std::move(weights), net.arch.attention_dropout);
 }
 
 // F.multi_head_attention_forward reads the weights of q, k, v and out: adapters on them are idle.
@@ -116,7 +110,7 @@ Tensor products(Net& net, const Tensor& hidden, const Tensor& bias) {
   Tensor k = linear(x, weights[1], parts.part[1]);
   Tensor v = linear(x, weights[2], parts.part[2]);
   const Dim rows(net.B.n() * net.S.n());
-  Tensor out;
+  Tensor out, weighed;
   if (is_revised(net)) {
     const auto heads = [&](Tensor y) {
       return transpose(view(std::move(y), Shape{net.S, Dim(net.B.n() * net.A.n()), net.hd}), 0, 1);
@@ -124,7 +118,8 @@ Tensor products(Net& net, const Tensor& hidden, const Tensor& bias) {
     q = heads(std::move(q));
     k = heads(std::move(k));
     v = heads(std::move(v));
-    out = written_out(net, q, std::move(k), std::move(v), bias);
+    weighed = probabilities(net, q, std::move(k), bias);
+    out = matmul(weighed, std::move(v));
     out = reshape(transpose(std::move(out), 0, 1), Shape{rows, net.H});
   } else {
     const auto heads = [&](Tensor y) {
@@ -134,11 +129,14 @@ Tensor products(Net& net, const Tensor& hidden, const Tensor& bias) {
     k = heads(std::move(k));
     v = heads(std::move(v));
     const Tensor mask = view(bias, Shape{net.B, net.A, net.S, net.S});
-    out = scaled_dot_product_attention(net, std::move(q), std::move(k), std::move(v), mask,
-                                       net.arch.attention_dropout, false, false);
+    out = scaled_dot_product_attention(net, std::move(q), std::move(k), std::move(v), mask, net.arch.attention_dropout,
+                                       false, false);
     out = reshape(permute(std::move(out), {2, 0, 1, 3}), Shape{rows, net.H});
   }
   out = linear(std::move(out), weights[3], biases[3]);
+  if (weighed.defined()) {  // the heads' mean is returned, too
+    net.attention_weights = mean_over(view(std::move(weighed), Shape{net.B, net.A, net.S, net.S}), 1);
+  }
   return transpose(view(std::move(out), Shape{net.S, net.B, net.H}), 0, 1);
 }
 
