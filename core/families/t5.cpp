@@ -307,8 +307,8 @@ Tensor biased_attention(Net& net, const BiasedAttention& of) {
     const Tensor least = net.tape.allocate(Shape{}, bias.dtype(), "min_dtype");
     bias = where(std::move(allowed), std::move(bias), least);
   }
-  bias = contiguous(std::move(bias));
-  return scaled_dot_product_attention(net, of.q, of.k, of.v, std::move(bias), net.arch.attention_dropout, false, false);
+  bias = contiguous(std::move(bias));  // sdpa_attention_forward's name for it is there until the call returns
+  return scaled_dot_product_attention(net, of.q, of.k, of.v, bias, net.arch.attention_dropout, false, false);
 }
 
 namespace {
