@@ -103,7 +103,7 @@ Tensor embeddings(Net& net, const EmbeddingNames& names, const char* source, Dim
   return dropout(std::move(h), net.arch.embedding_dropout);
 }
 
-// Scores as they stand; `wide`: LayoutLM's softmax, in fp32 and cast back.
+// Scores as they stand; `wide`: LayoutLM's softmax, in fp32 and cast back, or its kernels.
 Tensor attend(Net& net, const char* source, const Tensor& x, void (*turn)(Net&, Tensor&, Tensor&, Tensor&),
               bool wide = false) {
   Scope in(net.tape, "attention.self", source);
@@ -112,6 +112,14 @@ Tensor attend(Net& net, const char* source, const Tensor& x, void (*turn)(Net&, 
   Tensor k = split_heads(net, net.linear("attention.self.key", x, net.Q, true), net.A, net.hd);
   Tensor v = split_heads(net, net.linear("attention.self.value", x, net.Q, true), net.A, net.hd);
   if (turn != nullptr) turn(net, q, k, v);
+  // transformers 5.20 models/layoutlm/modeling_layoutlm.py: LayoutLMPreTrainedModel._supports_sdpa.
+  if (wide && net.job.attention != AttentionKernel::kEager && net.job.framework.at_least(5, 20)) {
+    AttentionOptions options;
+    options.mask = net.shared.causal_mask;
+    options.dropout = net.arch.attention_dropout;
+    options.has_groups = false;
+    return attention(net, std::move(q), std::move(k), std::move(v), options);
+  }
   Tensor scores = matmul(q, transpose(k, 2, 3));
   scores = mul_scalar(std::move(scores));
   if (net.shared.causal_mask.defined()) scores = add(std::move(scores), net.shared.causal_mask);
