@@ -68,21 +68,6 @@ Tensor position_bias(Net& net) {
   return repeat_rows(permute(std::move(values), {2, 0, 1}), net.B);
 }
 
-// gate_a * (gate_b * gru_rel_pos_const - 1.0) + 2.0: [B * heads, S, 1]
-Tensor gate(Net& net, const Tensor& heads) {
-  Tensor h = net.linear("attention.gru_rel_pos_linear", heads, Dim(kGateNumbers), true);
-  const Shape pairs{Dim(net.B.n() * net.A.n()), net.S, Dim(kGateNumbers / kNumbersOfGate), Dim(kNumbersOfGate)};
-  h = sum_over(view(std::move(h), pairs), -1, false);
-  const Pieces gates = split(sigmoid(h), 2, {Dim(1), Dim(1)});
-  const Tensor constant = net.parameter("attention", "gru_rel_pos_const", Shape{Dim(1), net.A, Dim(1), Dim(1)});
-  const Shape four{net.B, net.A, net.S, Dim(1)};
-  Tensor out = mul(view(gates.part[1], four), constant);
-  out = add_scalar(std::move(out));
-  out = mul(view(gates.part[0], four), out);
-  out = add_scalar(std::move(out));
-  return view(std::move(out), Shape{Dim(net.B.n() * net.A.n()), net.S, Dim(1)});
-}
-
 // need_weights=True: the scores are written out. q, k are [B * heads, S, hd]; the result is [B * heads, S, S].
 Tensor probabilities(Net& net, const Tensor& q, Tensor k, const Tensor& bias) {
   Tensor weights;
@@ -162,11 +147,19 @@ Tensor wavlm_attention(Net& net, const Tensor& hidden) {
   if (!net.shared.bias.defined()) net.shared.bias = position_bias(net);
   const Tensor bias = net.shared.bias;
   const Tensor heads = permute(view(hidden, Shape{net.B, net.S, net.A, net.hd}), {0, 2, 1, 3});
-  Tensor gated;
-  {
-    const Tensor gates = gate(net, heads);
-    gated = mul(gates, bias);
-  }
+  const Dim rows(net.B.n() * net.A.n());
+  const Shape four{net.B, net.A, net.S, Dim(1)},
+      pairs{rows, net.S, Dim(kGateNumbers / kNumbersOfGate), Dim(kNumbersOfGate)};
+  Tensor projected = net.linear("attention.gru_rel_pos_linear", heads, Dim(kGateNumbers), true);
+  projected = sum_over(view(std::move(projected), pairs), -1, false);
+  const Pieces gates = split(sigmoid(projected), 2, {Dim(1), Dim(1)});
+  // gate_a * (gate_b * gru_rel_pos_const - 1.0) + 2.0
+  const Tensor constant = net.parameter("attention", "gru_rel_pos_const", Shape{Dim(1), net.A, Dim(1), Dim(1)});
+  Tensor gate = mul(view(gates.part[1], four), constant);
+  gate = add_scalar(std::move(gate));
+  gate = mul(view(gates.part[0], four), gate);
+  gate = add_scalar(std::move(gate));
+  const Tensor gated = mul(view(gate, Shape{rows, net.S, Dim(1)}), bias);
   return products(net, hidden, gated);
 }
 

@@ -176,10 +176,11 @@ Tensor causal_convolution(Net& net, const char* name, Tensor x_in, bool has_bias
   Tensor bias = has_bias ? net.parameter(name, "bias", Shape{channels}) : Tensor();
   if (!net.job.torch_scan) return causal_conv1d(x, view(std::move(weight), Shape{channels, Dim(kernel)}), bias);
   const bool casts = by_function && net.job.framework.at_least(5, 15);
-  Tensor out = casts ? to(x, weight.dtype()) : x;
+  Tensor out;
   {
+    const Tensor cast = casts ? to(x, weight.dtype()) : x;  // an argument until the call returns
     Scope in(net.tape, name, source);
-    out = convolution(std::move(out), std::move(weight), std::move(bias), {Dim(net.S.n() + kernel - 1)});
+    out = convolution(cast, std::move(weight), std::move(bias), {Dim(net.S.n() + kernel - 1)});
   }
   out = narrow(std::move(out), 2, 0, net.S);
   if (activated) out = silu(std::move(out));
