@@ -45,6 +45,7 @@ struct ClassFacts {
   bool norms_first = false;  ///< its layers make their norms as forward comes to them, not behind all else
   bool one_experts_form = false;         ///< its experts lack @use_experts_implementation: they run in one way only
   std::uint8_t experts_forms_since = 0;  ///< until they got it in transformers 5.…; 0: they have not
+  bool says_width = true;                ///< its configuration, or that of its text, has hidden_size or hidden_sizes
   bool hears_alone = false;              ///< beside a language model it has a part that hears, and none that sees
   NoSplit no_split = NoSplit::kLayers;   ///< what `_no_split_modules` names
   bool divides_tower_layers = false;     ///< and within a tower's layers, their attention

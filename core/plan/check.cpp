@@ -73,13 +73,10 @@ void check_mesh(const DataParallel& how, Issues& issues) {
 // transformers 5.12 and 5.24 integrations/deepspeed.py: trainer_config_finalize fills "auto" in from `hidden_size`,
 // `hidden_sizes` or those of `text_config`. Configurations whose parts are named otherwise have neither.
 void check_auto_sizes(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
-  constexpr std::string_view kWithoutWidth[] = {"parakeet_ctc", "t5gemma", "t5gemma2", "vision-encoder-decoder"};
   const Zero& zero = job.data_parallel.zero;
   const bool third = job.data_parallel.sharding == Sharding::kZero3;
   const bool open = zero.reduce_bucket <= 0 || (third && (zero.prefetch_bucket <= 0 || zero.persistence_threshold < 0));
-  const bool known =
-      std::find(std::begin(kWithoutWidth), std::end(kWithoutWidth), architecture.model_type) == std::end(kWithoutWidth);
-  if (!zero.hf_auto || !open || known) return;
+  if (!zero.hf_auto || !open || architecture.facts.says_width) return;
   refuse(issues, "/parallelism/zero/hf_auto",
          "The Trainer makes \"auto\" sizes of the configuration's hidden_size, which this model's has not: it raises a "
          "ValueError. State the sizes, or leave them to DeepSpeed.",
