@@ -103,7 +103,7 @@ Tensor embeddings(Net& net, const EmbeddingNames& names, const char* source, Dim
   return dropout(std::move(h), net.arch.embedding_dropout);
 }
 
-// Scores as they stand; `wide`: LayoutLM's softmax, in fp32 and cast back.
+// Scores as they stand; `wide`: LayoutLM's softmax, in fp32 and cast back, or its kernels.
 Tensor attend(Net& net, const char* source, const Tensor& x, void (*turn)(Net&, Tensor&, Tensor&, Tensor&),
               bool wide = false) {
   Scope in(net.tape, "attention.self", source);

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "core/layers/moe.hpp"
 #include "core/layers/net.hpp"
 
 namespace tidemark {
@@ -30,5 +31,13 @@ Tensor parallel_experts(Net& net, const char* module, Tensor inputs, Dim width, 
 Tensor gated_sum(Net& net, const ExpertLists& lists, Tensor out, const Shape& tokens);
 /// GraniteMoeMoE.forward
 Tensor granite_moe(Net& net, const ExpertNames& names, Tensor hidden);
+
+/// The same of a router that returns its choice, before experts as all have them (since transformers 5.13): whose
+/// files.
+struct TopKMoe {
+  const char *block, *router;  ///< of the whole and of the router
+  ExpertForm experts;          ///< of the experts
+};
+Tensor granite_topk_moe(Net& net, const TopKMoe& of, Tensor hidden);
 
 }  // namespace tidemark

@@ -84,14 +84,13 @@ constexpr const char* kLayer =
 constexpr const char* kAttention =
     "transformers 5.24 models/granite_swa/modeling_granite_swa.py: GraniteSWAAttention.forward";
 constexpr const char* kEager = "transformers 5.24 models/granite_swa/modeling_granite_swa.py: eager_attention_forward";
-constexpr const char* kMoe =
-    "transformers 5.24 models/granitemoe_swa/modeling_granitemoe_swa.py: GraniteMoeSWAMoE.forward";
-constexpr const char* kRouter =
-    "transformers 5.24 models/granitemoe_swa/modeling_granitemoe_swa.py: GraniteMoeSWATopKRouter.forward";
-constexpr ExpertForm kForm = {
-    .module = "block_sparse_moe.experts",
-    .source = "transformers 5.24 models/granitemoe_swa/modeling_granitemoe_swa.py: GraniteMoeSWAExperts.forward",
-    .act = "block_sparse_moe.experts.act_fn"};
+constexpr TopKMoe kMoe = {
+    .block = "transformers 5.24 models/granitemoe_swa/modeling_granitemoe_swa.py: GraniteMoeSWAMoE.forward",
+    .router = "transformers 5.24 models/granitemoe_swa/modeling_granitemoe_swa.py: GraniteMoeSWATopKRouter.forward",
+    .experts = {
+        .module = "block_sparse_moe.experts",
+        .source = "transformers 5.24 models/granitemoe_swa/modeling_granitemoe_swa.py: GraniteMoeSWAExperts.forward",
+        .act = "block_sparse_moe.experts.act_fn"}};
 
 // Both masks, whatever the length; a pair of tables for each base, and a module of the global one that nobody calls.
 Tensor embed(Net& net) {
@@ -191,24 +190,6 @@ Tensor self_attention(Net& net, Tensor hidden) {
   return net.linear("self_attn.o_proj", std::move(out), net.H, net.arch.attention_out_bias);
 }
 
-// The best experts' logits alone become weights.
-Tensor moe(Net& net, Tensor hidden_in) {
-  Scope in(net.tape, "block_sparse_moe", kMoe);
-  const Tensor hidden = as_tokens(net, std::move(hidden_in));
-  Routing routing;
-  {
-    Scope router(net.tape, "block_sparse_moe.router", kRouter);
-    const Experts& e = net.arch.experts;
-    const Tensor weight = net.parameter("block_sparse_moe.router", "weight", Shape{Dim(e.count), net.H});
-    routing.logits = to(linear(hidden, weight), Dtype::kFp32);
-    TopK best = topk(routing.logits, Dim(e.per_token));
-    routing.weights = softmax(std::move(best.values));
-    routing.weights = to(std::move(routing.weights), hidden.dtype());
-    routing.indices = std::move(best.indices);
-  }
-  return as_sequences(net, run_experts(net, kForm, hidden, routing.indices, routing.weights));
-}
-
 Tensor layer(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kLayer);
   const Experts& e = net.arch.experts;
@@ -220,7 +201,7 @@ Tensor layer(Net& net, Tensor hidden) {
   residual = h;
   h = rms_norm(net, "post_attention_layernorm", std::move(h));
   Tensor mixed;  // `moe_hidden_states`, a name until the layer returns
-  if (e.count > 0) mixed = moe(net, h);
+  if (e.count > 0) mixed = granite_topk_moe(net, kMoe, h);
   if (e.shared_width > 0) {
     Tensor shared = granite_shared_mlp(net, h);
     h = add(mixed, std::move(shared));

@@ -1,6 +1,6 @@
 // Granite 3's mixtures of experts, with or without a feed-forward that all tokens share: Granite's layer, and experts
-// that run one after the other on a sorted list. Granite 4's hybrids: the same with Mamba-2 in most layers' attention's
-// place, and with or without experts.
+// that run one after the other on a sorted list, since transformers 5.13 as all experts do. Granite 4's hybrids: the
+// same with Mamba-2 in most layers' attention's place, and with or without experts.
 #include <string>
 #include <vector>
 
@@ -30,7 +30,7 @@ void read_granite(ConfigFields& fields, Architecture& architecture) {
   architecture.logit_scale = true;
   read_aux_loss(fields, architecture);
   fields.accept({"embedding_multiplier", "logits_scaling", "residual_multiplier", "attention_multiplier"});
-  // Its classes record no router logits: the loss function returns a plain zero.
+  // Until 5.12 its classes record no router logits: the loss function returns a plain zero.
   if (architecture.experts.aux_loss) {
     fields.error("INVALID_VALUE", "output_router_logits",
                  "transformers 5.12 records no router logits for Granite's experts and fails where the loss asks for "
@@ -92,6 +92,15 @@ constexpr Mamba2Form kMixer = {.module = "mamba",
                                    "transformers 5.12 models/granitemoehybrid/modeling_granitemoehybrid.py: "
                                    "GraniteMoeHybridMambaLayer.torch_forward",
                                .gated_norm = gate_then_norm};
+
+// From this release on a router that returns its choice, and @use_experts_implementation.
+constexpr int kTopKRelease = 13;
+constexpr TopKMoe kTopKMoe = {
+    .block = "transformers 5.13 models/granitemoe/modeling_granitemoe.py: GraniteMoeMoE.forward",
+    .router = "transformers 5.13 models/granitemoe/modeling_granitemoe.py: GraniteMoeTopKRouter.forward",
+    .experts = {.module = "block_sparse_moe.experts",
+                .source = "transformers 5.13 models/granitemoe/modeling_granitemoe.py: GraniteMoeExperts.forward",
+                .act = "block_sparse_moe.experts.act_fn"}};
 
 constexpr ExpertNames kNames = {"block_sparse_moe", "block_sparse_moe.router", "block_sparse_moe.router.layer",
                                 "block_sparse_moe.input_linear", "block_sparse_moe.output_linear"};
@@ -163,6 +172,24 @@ Tensor granite_moe(Net& net, const ExpertNames& names, Tensor hidden_in) {
   return gated_sum(net, lists, std::move(out), hidden.shape());
 }
 
+// The best experts' logits alone become weights.
+Tensor granite_topk_moe(Net& net, const TopKMoe& of, Tensor hidden_in) {
+  Scope in(net.tape, "block_sparse_moe", of.block);
+  const Tensor hidden = as_tokens(net, std::move(hidden_in));
+  Routing routing;
+  {
+    Scope router(net.tape, "block_sparse_moe.router", of.router);
+    const Experts& e = net.arch.experts;
+    const Tensor weight = net.parameter("block_sparse_moe.router", "weight", Shape{Dim(e.count), net.H});
+    routing.logits = to(linear(hidden, weight), Dtype::kFp32);
+    TopK best = topk(routing.logits, Dim(e.per_token));
+    routing.weights = softmax(std::move(best.values));
+    routing.weights = to(std::move(routing.weights), hidden.dtype());
+    routing.indices = std::move(best.indices);
+  }
+  return as_sequences(net, run_experts(net, of.experts, hidden, routing.indices, routing.weights));
+}
+
 Tensor granite_shared_mlp(Net& net, Tensor hidden_in) {
   Scope in(net.tape, "shared_mlp", kShared);
   const Tensor hidden = std::move(hidden_in);
@@ -188,7 +215,11 @@ Tensor layer(Net& net, Tensor hidden) {
   residual = h;
   h = rms_norm(net, "post_attention_layernorm", std::move(h));
   // `moe_hidden_states` keeps its name where a shared feed-forward follows.
-  Tensor mixed = net.arch.experts.count > 0 ? granite_moe(net, kNames, h) : Tensor();
+  Tensor mixed;
+  if (net.arch.experts.count > 0) {
+    const bool chooses = net.job.framework.at_least(5, kTopKRelease);
+    mixed = chooses ? granite_topk_moe(net, kTopKMoe, h) : granite_moe(net, kNames, h);
+  }
   if (net.arch.experts.shared_width > 0) {
     Tensor shared = granite_shared_mlp(net, h);
     h = mixed.defined() ? add(mixed, std::move(shared)) : std::move(shared);
@@ -203,9 +234,10 @@ Tensor layer(Net& net, Tensor hidden) {
 
 const Program kGraniteMoeProgram = {one_stack<granite_embed, layer, llama_norm>, granite_head};
 
-// GraniteMoeParallelExperts.forward: a loop.
-constexpr ClassFacts kFacts = {.one_experts_form = true};
-constexpr ClassFacts kHybridFacts = {.one_experts_form = true, .layer_first = "shared_mlp"};
+// GraniteMoeParallelExperts.forward, until 5.12: a loop.
+constexpr ClassFacts kFacts = {.one_experts_form = true, .experts_forms_since = kTopKRelease};
+constexpr ClassFacts kHybridFacts = {
+    .one_experts_form = true, .experts_forms_since = kTopKRelease, .layer_first = "shared_mlp"};
 
 const Family kRows[] = {
     {"granitemoe", "GraniteMoe", "GraniteMoeForCausalLM", kLanguageModelOnly, read_granitemoe_config,

@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "core/families/biased_attention.hpp"
 #include "core/families/family.hpp"
 #include "core/families/towers.hpp"
 #include "core/layers/losses.hpp"
@@ -20,6 +21,8 @@ constexpr const char* kBuckets =
     "transformers 5.12 models/layoutlmv3/modeling_layoutlmv3.py: LayoutLMv3Encoder.relative_position_bucket";
 constexpr const char* kDistances =
     "transformers 5.12 models/layoutlmv3/modeling_layoutlmv3.py: LayoutLMv3Encoder._cal_2d_pos_emb";
+constexpr const char* kLookup =
+    "transformers 5.24 models/layoutlmv3/modeling_layoutlmv3.py: LayoutLMv3Encoder._compute_position_bias";
 constexpr const char* kSelf =
     "transformers 5.12 models/layoutlmv3/modeling_layoutlmv3.py: LayoutLMv3SelfAttention.forward";
 constexpr const char* kJoin = "transformers 5.12 models/layoutlmv3/modeling_layoutlmv3.py: LayoutLMv3Output.forward";
@@ -45,7 +48,9 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
   p.positions = fields.count({"max_2d_position_embeddings"}, 1024);
   p.width = fields.count({"coordinate_size"}, 128);
   p.head_dim = fields.count({"shape_size"}, 128);
-  fields.accept({"max_rel_pos", "max_rel_2d_pos", "second_input_size"});
+  p.tokens = fields.count({"max_rel_pos"}, 128);
+  p.window = fields.count({"max_rel_2d_pos"}, 256);
+  fields.accept({"second_input_size"});
   for (const std::string_view key :
        {"has_relative_attention_bias", "has_spatial_attention_bias", "text_embed", "visual_embed"}) {
     if (fields.flag({key}, true)) continue;
@@ -160,6 +165,33 @@ Tensor by_distance(Net& net, const char* name, Count bins) {
   return t.allocate(Shape{net.B, net.S, net.S, net.A}, weight.dtype(), "index");
 }
 
+// transformers 5.24 models/layoutlmv3/modeling_layoutlmv3.py: ALL_ATTENTION_FUNCTIONS, and one bias of all layers.
+bool by_interface(const Net& net) {
+  return net.job.framework.at_least(5, 24);
+}
+
+// _relative_position_lookup: a row for each distance, of which every pair takes its own; [B, A, S, S].
+Tensor looked_up(Net& net, const Tensor& weight, Count farthest) {
+  Tape& t = net.tape;
+  const Dim distances(2 * farthest + 1);
+  const Tensor bucket = buckets(net, Shape{distances});
+  const Tensor positions = t.allocate(Shape{net.B, net.S}, Dtype::kInt32, "int");
+  const Tensor indices = t.allocate(Shape{net.B, net.S, net.S}, Dtype::kInt32, "sub");
+  const Tensor table = t.allocate(Shape{net.A, distances}, weight.dtype(), "index");
+  return transpose(t.allocate(Shape{net.A, net.B, net.S, net.S}, weight.dtype(), "index_select"), 0, 1);
+}
+
+void make_bias(Net& net) {
+  Scope in(net.tape, "layoutlmv3.encoder", kLookup);
+  const Pictures& p = net.arch.pictures;
+  const Tensor along = net.linear_weight("layoutlmv3.encoder.rel_pos_bias", net.A, Dim(net.arch.num_buckets));
+  const Tensor across = net.linear_weight("layoutlmv3.encoder.rel_pos_x_bias", net.A, Dim(p.depth));
+  const Tensor down = net.linear_weight("layoutlmv3.encoder.rel_pos_y_bias", net.A, Dim(p.depth));
+  net.shared.bias = looked_up(net, across, p.window);  // the others are added in place
+  { const Tensor y = looked_up(net, down, p.window); }
+  const Tensor order = looked_up(net, along, p.tokens);
+}
+
 void make_biases(Net& net) {
   Scope in(net.tape, "layoutlmv3.encoder", kDistances);
   Tape& t = net.tape;
@@ -178,6 +210,10 @@ void make_biases(Net& net) {
   net.shared.cross_bias = t.allocate(biases, x.dtype(), "add");
 }
 
+bool runs_eagerly(const Net& net) {
+  return !by_interface(net) || net.job.attention == AttentionKernel::kEager;
+}
+
 // cogview_attention: the scores made small, their largest taken away, and made large again.
 Tensor probabilities(const Tensor& scores) {
   const Tensor scaled = mul_scalar(scores);
@@ -192,6 +228,10 @@ Tensor attend(Net& net, const Tensor& hidden) {
   const Tensor q = split_heads(net, net.linear("attention.self.query", hidden, net.Q, true), net.A, net.hd);
   const Tensor k = split_heads(net, net.linear("attention.self.key", hidden, net.Q, true), net.A, net.hd);
   const Tensor v = split_heads(net, net.linear("attention.self.value", hidden, net.Q, true), net.A, net.hd);
+  if (by_interface(net)) {
+    Tensor out = biased_attention(net, {q, k, v, net.shared.bias, net.shared.causal_mask});
+    return view(contiguous(transpose(std::move(out), 1, 2)), Shape{net.B, net.S, net.Q});
+  }
   Tensor scores = matmul(mul_scalar(q), transpose(k, 2, 3));
   {
     Tensor bias = add(net.shared.bias, net.shared.cross_bias);
@@ -212,6 +252,7 @@ Tensor layer(Net& net, Tensor hidden) {
   Tensor attended = attend(net, x);
   attended = bert_join(net, "attention.output", "attention.output.dense", "attention.output.LayerNorm", kJoin,
                        std::move(attended), x);
+  net.attention_weights.reset();  // LayoutLMv3Attention.forward has the name for them, and returns
   Tensor h = net.linear("intermediate.dense", attended, net.F, true);
   {
     Scope act(net.tape, "intermediate.intermediate_act_fn", kLayer);
@@ -239,12 +280,12 @@ Tensor forward(Net& net) {
   words.reset();
   hidden = net.layer_norm("layoutlmv3.LayerNorm", std::move(hidden));
   hidden = dropout(std::move(hidden), net.arch.residual_dropout);
-  body.shared.causal_mask = bidirectional_mask(body, hidden, true, all, all);
+  body.shared.causal_mask = bidirectional_mask(body, hidden, runs_eagerly(net), all, all);
   const Tensor embeds = hidden;
   {
     const bool grad_before = t.grad_enabled();
     t.set_grad_enabled(false);
-    make_biases(body);
+    by_interface(net) ? make_bias(body) : make_biases(body);
     t.set_grad_enabled(grad_before);
   }
   hidden = body.layers({"layoutlmv3.encoder.layer", net.arch.num_layers, layer, false}, std::move(hidden));
@@ -310,7 +351,7 @@ constexpr ClassSuffix kClasses[] = {{"ForTokenClassification", Head::kTokenClass
                                     {"ForQuestionAnswering", Head::kQuestionAnswering},
                                     {"Model", Head::kNone}};
 
-// LayoutLMv3PreTrainedModel names neither attention kernels nor checkpointing.
+// LayoutLMv3PreTrainedModel names no checkpointing and, until 5.23, no attention kernels.
 const Program kProgram = {.forward = forward,
                           .heads = kHeads,
                           .inputs = inputs,

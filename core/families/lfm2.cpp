@@ -134,15 +134,8 @@ Tensor short_convolution(Net& net, Tensor hidden) {
   Tensor both = net.linear("conv.in_proj", x, Dim(3 * net.H.n()), bias);
   const Pieces three = split(transpose(std::move(both), -1, -2), -2, {net.H, net.H, net.H});
   Tensor gated = mul(three.part[0], three.part[2]);
-  // From 5.15 on a function convolves in the weight's dtype (causal_conv1d_fn), and names are bound anew.
-  const Dtype dtype = gated.dtype();
-  const bool by_function = net.job.framework.at_least(5, 15);
-  Tensor input = by_function && net.job.torch_scan ? to(gated, net.weight_dtype(3)) : gated;
-  Tensor out = causal_convolution(net, "conv.conv", std::move(input), bias, false);
-  if (by_function) {
-    out = to(std::move(out), dtype);
-    gated.reset();
-  }
+  const Tensor out = causal_convolution(net, "conv.conv", gated, bias, false);
+  if (net.job.framework.at_least(5, 15)) gated.reset();  // names are bound anew
   Tensor y = mul(three.part[1], out);
   y = contiguous(transpose(std::move(y), -1, -2));
   return net.linear("conv.out_proj", std::move(y), net.H, bias);

@@ -249,7 +249,7 @@ constexpr ClassSuffix kClasses[] = {{"ForCTC", Head::kCtc}};
 
 const Program kProgram = {.forward = forward, .heads = kHeads, .inputs = inputs, .attention = kNoFlash};
 
-constexpr ClassFacts kFacts = {.text_input = false, .input_embeddings = false};
+constexpr ClassFacts kFacts = {.text_input = false, .input_embeddings = false, .says_width = false};
 
 }  // namespace
 

@@ -169,7 +169,7 @@ Tensor recur(Net& net, const Tensor& x) {
   net.tape.note_saved(true);
   Tensor h = transpose(net.linear("temporal_block.linear_x", x, width, true), 1, 2);
   net.tape.let_module_go();
-  h = causal_convolution(net, "temporal_block.conv_1d", std::move(h), true, false);
+  h = causal_convolution(net, "temporal_block.conv_1d", std::move(h), true, false, false);
   h = lru(net, transpose(std::move(h), 1, 2));
   const Tensor product = mul(h, y);
   return net.linear("temporal_block.linear_out", product, net.H, true);

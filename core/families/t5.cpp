@@ -2,6 +2,7 @@
 // from transformers 5.15 on by the function that the attention interface hands out.
 #include <string>
 
+#include "core/families/biased_attention.hpp"
 #include "core/families/family.hpp"
 #include "core/layers/kv_cache.hpp"
 #include "core/layers/losses.hpp"
@@ -283,28 +284,34 @@ Tensor written_out(Net& net, States& of) {
 }
 
 // eager_attention_forward
-Tensor eager(Net& net, States& of, const Tensor& mask) {
+Tensor eager(Net& net, const BiasedAttention& of) {
   Tensor weights = matmul(of.q, transpose(of.k, 3, 2));
   weights = mul_scalar(std::move(weights));
   weights = add(std::move(weights), of.bias);
-  if (mask.defined()) weights = add(std::move(weights), mask);
+  if (of.mask.defined()) weights = add(std::move(weights), of.mask);
   weights = softmax(std::move(weights));
-  of.weights = dropout(std::move(weights), net.arch.attention_dropout);
-  return matmul(of.weights, of.v);
+  net.attention_weights = dropout(std::move(weights), net.arch.attention_dropout);
+  return matmul(net.attention_weights, of.v);
 }
 
-// sdpa_attention_forward, create_position_bias_mask: where the mask says no, the bias is the least number.
-Tensor biased_sdpa(Net& net, const States& of, const Tensor& mask, bool causal) {
+}  // namespace
+
+Tensor biased_attention(Net& net, const BiasedAttention& of) {
+  net.attention_kernel = "eager";
+  if (net.job.attention == AttentionKernel::kEager) return eager(net, of);
+  // create_position_bias_mask: where the mask says no, the bias is the least number.
   Tensor bias = of.bias;
-  if (mask.defined() || causal) {
-    Tensor allowed = mask;
-    if (!mask.defined()) allowed = net.tape.allocate(Shape{of.q.dim(2), of.k.dim(2)}, Dtype::kBool, "ge");
+  if (of.mask.defined() || of.causal) {
+    Tensor allowed = of.mask;
+    if (!of.mask.defined()) allowed = net.tape.allocate(Shape{of.q.dim(2), of.k.dim(2)}, Dtype::kBool, "ge");
     const Tensor least = net.tape.allocate(Shape{}, bias.dtype(), "min_dtype");
     bias = where(std::move(allowed), std::move(bias), least);
   }
-  bias = contiguous(std::move(bias));
-  return scaled_dot_product_attention(net, of.q, of.k, of.v, std::move(bias), net.arch.attention_dropout, false, false);
+  bias = contiguous(std::move(bias));  // sdpa_attention_forward's name for it is there until the call returns
+  return scaled_dot_product_attention(net, of.q, of.k, of.v, bias, net.arch.attention_dropout, false, false);
 }
+
+namespace {
 
 Tensor attend(Net& net, const AttentionNames& names, const Tensor& hidden, bool decoder) {
   Scope in(net.tape, names.module, kAttention);
@@ -324,9 +331,10 @@ Tensor attend(Net& net, const AttentionNames& names, const Tensor& hidden, bool 
   if (!of.bias.defined()) of.bias = first_bias(net, of, cross, decoder);
   if (!is_umt5(net)) (cross ? net.shared.cross_bias : net.shared.bias) = of.bias;
   net.attention_kernel = "eager";
-  Tensor out = !by_interface(net) ? written_out(net, of)
-               : is_eager(net)    ? eager(net, of, mask_of(net, cross))
-                                  : biased_sdpa(net, of, mask_of(net, cross), decoder && !cross);
+  Tensor out = !by_interface(net)
+                   ? written_out(net, of)
+                   : biased_attention(net, {of.q, of.k, of.v, of.bias, mask_of(net, cross), decoder && !cross});
+  if (by_interface(net)) of.weights = std::move(net.attention_weights);
   out = contiguous(transpose(std::move(out), 1, 2));
   const Shape rows{out.dim(0), out.dim(1), net.Q};
   out = reshape(std::move(out), rows);

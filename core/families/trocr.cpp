@@ -80,6 +80,7 @@ Architecture read_decoder(ConfigFields& outer, Count encoder_width) {
 
 // transformers 5.12.1 models/vision_encoder_decoder/configuration_vision_encoder_decoder.py.
 void read_config(ConfigFields& fields, Architecture& architecture) {
+  architecture.facts.says_width = false;
   ConfigFields encoder(required_object(fields, "encoder"), fields.path() + "/encoder", fields.issues());
   const std::string type = encoder.text({"model_type"}, "vit");
   if (type == "donut-swin") return read_donut_config(fields, encoder, architecture);

@@ -232,10 +232,12 @@ void check_experts(const Architecture& a, const TrainingJob& job, Issues& issues
         "runs on the tokens sent to it: an even number is assumed (moe.load_imbalance states another). The form is "
         "read from the modelling files of 4.57; no record covers it.");
   }
+  const int since = a.facts.experts_forms_since;
+  const bool one_form = a.facts.one_experts_form && (since == 0 || !job.framework.at_least(5, since));
   if (job.has_experts_on_host()) {
     check_host_experts(a, job, issues);
   } else if (job.experts != ExpertsKernel::kGroupedMm &&
-             (a.facts.one_experts_form || (a.experts.count == 0 && a.language == nullptr))) {
+             (one_form || (a.experts.count == 0 && a.language == nullptr))) {
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/moe/implementation",
         a.experts.count == 0 ? "This model has no experts."
                              : "This model's code computes its experts in one way only.");

@@ -175,6 +175,7 @@ Tensor scaled_dot_product_attention(Net& net, Tensor q_in, Tensor k_in, Tensor v
     q = t.autocast_cast(std::move(q), *autocast);
     t.set_autocast(std::nullopt);
   }
+  const Tensor cast_mask = mask;  // an argument of the call that autocast makes, whatever the kernel's own copy is
   const bool trains_mask = mask.defined() && mask.requires_grad();
   const SdpaKernel kernel = choose_sdpa(net, q, k, v, mask.defined(), trains_mask, enable_gqa);
   net.attention_kernel = kernel == SdpaKernel::kFlash       ? "flash"

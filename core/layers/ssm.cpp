@@ -167,7 +167,7 @@ Tensor mask_padding(Net& net, Tensor hidden_in) {
   return to(std::move(masked), hidden.dtype());
 }
 
-Tensor causal_convolution(Net& net, const char* name, Tensor x_in, bool has_bias, bool activated) {
+Tensor causal_convolution(Net& net, const char* name, Tensor x_in, bool has_bias, bool activated, bool by_function) {
   const char* source = net.source();
   const Tensor x = std::move(x_in);
   const Dim channels = x.dim(1);
@@ -175,13 +175,16 @@ Tensor causal_convolution(Net& net, const char* name, Tensor x_in, bool has_bias
   Tensor weight = net.parameter(name, "weight", Shape{channels, Dim(1), Dim(kernel)});
   Tensor bias = has_bias ? net.parameter(name, "bias", Shape{channels}) : Tensor();
   if (!net.job.torch_scan) return causal_conv1d(x, view(std::move(weight), Shape{channels, Dim(kernel)}), bias);
+  const bool casts = by_function && net.job.framework.at_least(5, 15);
   Tensor out;
   {
+    const Tensor cast = casts ? to(x, weight.dtype()) : x;  // an argument until the call returns
     Scope in(net.tape, name, source);
-    out = convolution(x, std::move(weight), std::move(bias), {Dim(net.S.n() + kernel - 1)});
+    out = convolution(cast, std::move(weight), std::move(bias), {Dim(net.S.n() + kernel - 1)});
   }
   out = narrow(std::move(out), 2, 0, net.S);
-  return activated ? silu(std::move(out)) : out;
+  if (activated) out = silu(std::move(out));
+  return casts ? to(std::move(out), x.dtype()) : out;
 }
 
 Tensor norm_then_gate(Net& net, const char* name, Tensor x_in, Tensor gate_in, bool by_fla) {

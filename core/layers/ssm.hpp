@@ -11,7 +11,9 @@ namespace tidemark {
 /// apply_mask_to_padding_states: hidden states times the padding mask.
 Tensor mask_padding(Net& net, Tensor hidden);
 /// A depthwise convolution over the tokens before, and silu unless not `activated`: x is [B, channels, S].
-Tensor causal_convolution(Net& net, const char* name, Tensor x, bool bias, bool activated = true);
+/// `by_function`: causal_conv1d_fn of the files of transformers 5.15 on, which casts x to the weight's dtype and back.
+Tensor causal_convolution(Net& net, const char* name, Tensor x, bool bias, bool activated = true,
+                          bool by_function = true);
 /// Norm before gate, over the last dimension of rows: Qwen3NextRMSNormGated, or fla's kernel for it.
 Tensor norm_then_gate(Net& net, const char* name, Tensor x, Tensor gate, bool by_fla = true);
 

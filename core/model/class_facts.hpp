@@ -43,10 +43,12 @@ struct ClassFacts {
   bool text_alone = true;           ///< its forward takes text without a picture
   bool head_first = false;   ///< classes with a tied head make it before their body: a shared table has the head's name
   bool norms_first = false;  ///< its layers make their norms as forward comes to them, not behind all else
-  bool one_experts_form = false;        ///< its experts lack @use_experts_implementation: they run in one way only
-  bool hears_alone = false;             ///< beside a language model it has a part that hears, and none that sees
-  NoSplit no_split = NoSplit::kLayers;  ///< what `_no_split_modules` names
-  bool divides_tower_layers = false;    ///< and within a tower's layers, their attention
+  bool one_experts_form = false;         ///< its experts lack @use_experts_implementation: they run in one way only
+  std::uint8_t experts_forms_since = 0;  ///< until they got it in transformers 5.…; 0: they have not
+  bool says_width = true;                ///< its configuration, or that of its text, has hidden_size or hidden_sizes
+  bool hears_alone = false;              ///< beside a language model it has a part that hears, and none that sees
+  NoSplit no_split = NoSplit::kLayers;   ///< what `_no_split_modules` names
+  bool divides_tower_layers = false;     ///< and within a tower's layers, their attention
   PictureRule pictures = PictureRule::kAsTheyAre;  ///< what its processor makes of pictures
   bool tiles = false;     ///< where that is no rule of tiles: a picture's pieces may be stated all the same
   Count most_tiles = 12;  ///< kClosestTiles, kCoveringTiles: the whole beside them is one more

@@ -70,6 +70,19 @@ void check_mesh(const DataParallel& how, Issues& issues) {
   }
 }
 
+// transformers 5.12 and 5.24 integrations/deepspeed.py: trainer_config_finalize fills "auto" in from `hidden_size`,
+// `hidden_sizes` or those of `text_config`. Configurations whose parts are named otherwise have neither.
+void check_auto_sizes(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  const Zero& zero = job.data_parallel.zero;
+  const bool third = job.data_parallel.sharding == Sharding::kZero3;
+  const bool open = zero.reduce_bucket <= 0 || (third && (zero.prefetch_bucket <= 0 || zero.persistence_threshold < 0));
+  if (!zero.hf_auto || !open || architecture.facts.says_width) return;
+  refuse(issues, "/parallelism/zero/hf_auto",
+         "The Trainer makes \"auto\" sizes of the configuration's hidden_size, which this model's has not: it raises a "
+         "ValueError. State the sizes, or leave them to DeepSpeed.",
+         "false");
+}
+
 // DeepSpeed's engine runs the model in its own dtype; the parts have fp32 master weights.
 void check_zero(const TrainingJob& job, Issues& issues) {
   const Recipe& recipe = job.recipe;
@@ -432,6 +445,7 @@ void check_sharding(const Architecture& architecture, const TrainingJob& job, Is
   const bool zero = how.sharding >= Sharding::kZero1;
   if (zero) {
     check_zero(job, issues);
+    check_auto_sizes(architecture, job, issues);
   } else {
     check_mesh(how, issues);
     check_method(job, issues);

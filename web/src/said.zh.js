@@ -655,6 +655,10 @@ export default [
     "CLIP 的 logit_scale 没有维度，DeepSpeed 广播它时会失败（“self.dim() cannot be 0 to view”）。",
   ],
   [
+    'The Trainer makes "auto" sizes of the configuration\'s hidden_size, which this model\'s has not: it raises a ValueError. State the sizes, or leave them to DeepSpeed.',
+    "Trainer 用配置中的 hidden_size 确定 \"auto\" 的大小，而该模型的配置没有它：会抛出 ValueError。请写明这些大小，或交给 DeepSpeed。",
+  ],
+  [
     "Eager attention's mask is as long as this GPU's part of the sequence: it fails.",
     "eager 注意力的掩码只有这张 GPU 那部分序列的长度：会失败。",
   ],
