@@ -41,8 +41,8 @@ void check_units(const Architecture& architecture, const TrainingJob& job, Issue
 }
 
 // Up to transformers 5.16 get_layers numbers the blocks by their layers and not by their uses: where the two differ, as
-// in the released 7B, a block lacks the adapters of some of its uses and its weights cannot be tied. transformers 4 took
-// the blocks in turns.
+// in the released 7B, a block lacks the adapters of some of its uses and its weights cannot be tied. transformers 4
+// took the blocks in turns.
 void check_blocks(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
   check_units(architecture, job, issues);
   if (!job.framework.at_least(5, 0)) return;
