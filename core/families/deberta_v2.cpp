@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "core/families/family.hpp"
+#include "core/job/mixed_precision.hpp"
 #include "core/layers/vision.hpp"
 
 namespace tidemark {
@@ -412,6 +413,19 @@ void check_norm(const Architecture& architecture, const TrainingJob& job, Issues
                     "false"});
 }
 
+// DisentangledSelfAttention.__init__ makes q_bias and v_bias with dtype=torch.float, and transformers 5 loads each
+// parameter in the dtype that it was made in (core_model_loading.py: empty_param.dtype).
+void check_biases(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  check_norm(architecture, job, issues);
+  const bool casts = job.recipe.autocast || job.runs_deepspeed() || mixed_precision(job).gathered;
+  if (casts || job.method == Method::kQlora || !is_half(job.recipe.weights) || !job.framework.at_least(5, 0)) return;
+  issues.push_back(
+      {"INVALID_VALUE", Severity::kError, "/precision",
+       "transformers 5 loads two biases of this model in fp32 whatever the dtype, and without autocast its "
+       "attention fails to multiply queries by keys (\"expected m1 and m2 to have the same dtype\").",
+       "bf16_amp"});
+}
+
 constexpr ClassFacts kFacts = {.flex_attention = false, .no_split = NoSplit::kNone};
 
 }  // namespace
@@ -419,11 +433,13 @@ constexpr ClassFacts kFacts = {.flex_attention = false, .no_split = NoSplit::kNo
 // DebertaV2PreTrainedModel names no attention kernels at all.
 const Program kDebertaV2Program = {
     .forward = forward, .lm_head = lm_head, .heads = kHeads, .attention = kEagerAlone, .check = check_norm};
+const Program kDebertaProgram = {
+    .forward = forward, .lm_head = lm_head, .heads = kHeads, .attention = kEagerAlone, .check = check_biases};
 
 const Family kRows[] = {
     {"deberta-v2", "DebertaV2", "DebertaV2ForMaskedLM", kDistilBertClasses, read_deberta_v2_config, &kDebertaV2Program,
      "deberta.encoder.layer", kFacts},
-    {"deberta", "Deberta", "DebertaForMaskedLM", kDebertaClasses, read_deberta_config, &kDebertaV2Program,
+    {"deberta", "Deberta", "DebertaForMaskedLM", kDebertaClasses, read_deberta_config, &kDebertaProgram,
      "deberta.encoder.layer", kFacts},
 };
 

@@ -73,7 +73,9 @@ std::string full_name_of(const Architecture&, std::string_view path) {
   return renamed(path, "vision_tower.", "vision_model.");
 }
 
-constexpr ClassFacts kFacts = {.no_split = NoSplit::kEmbeddings, .full_name = full_name_of};
+// SiglipModel.__init__ makes the text's tower first.
+constexpr ClassFacts kFacts = {
+    .no_split = NoSplit::kEmbeddings, .behind_language = "vision_tower", .full_name = full_name_of};
 
 }  // namespace
 

@@ -201,7 +201,10 @@ std::string full_name_of(const Architecture&, std::string_view path) {
   return renamed(path, "vision_tower.", "vision_model.");
 }
 
-constexpr ClassFacts kFacts = {.flex_attention = false, .no_split = NoSplit::kEmbeddings, .full_name = full_name_of};
+constexpr ClassFacts kFacts = {.flex_attention = false,
+                               .no_split = NoSplit::kEmbeddings,
+                               .behind_language = "vision_tower",
+                               .full_name = full_name_of};
 
 }  // namespace
 

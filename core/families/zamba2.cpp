@@ -5,6 +5,7 @@
 
 #include "core/families/family.hpp"
 #include "core/layers/ssm.hpp"
+#include "core/layers/vision.hpp"
 
 namespace tidemark {
 namespace {
@@ -24,9 +25,26 @@ void read_block_types(ConfigFields& fields, Architecture& architecture) {
   }
 }
 
-// get_layers numbers the blocks by their layers and not by their uses: where the two differ, as in the released 7B, a
-// block lacks the adapters of some of its uses and its weights cannot be tied. transformers 4 took the blocks in turns.
+// torch 2.14 distributed/fsdp: units are layers, and a block's weights lie in several of them. FullyShardedDataParallel
+// makes them a part of the first one's flat tensor ("Attempting to broadcast a dimension"), and without original
+// parameters a copy for each; fully_shard says it (_fully_shard/_fsdp_init.py: "is shared with a parameter already
+// managed by another FSDP group").
+void check_units(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  const DataParallel& how = job.data_parallel;
+  const std::vector<std::uint8_t>& kinds = architecture.layer_kinds;
+  const auto hybrid = std::count_if(kinds.begin(), kinds.end(), [](std::uint8_t kind) { return kind > 0; });
+  if (!how.is_sharded() || !is_fsdp(how.sharding) || hybrid <= architecture.weight_groups) return;
+  issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/parallelism/fsdp",
+                    "Several of Zamba 2's layers share a block's weights, and FSDP's units are layers: it fails with "
+                    "them, or, with \"use_orig_params\" off, unties them, which is not modelled. Use ZeRO.",
+                    ""});
+}
+
+// Up to transformers 5.16 get_layers numbers the blocks by their layers and not by their uses: where the two differ, as
+// in the released 7B, a block lacks the adapters of some of its uses and its weights cannot be tied. transformers 4
+// took the blocks in turns.
 void check_blocks(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
+  check_units(architecture, job, issues);
   if (!job.framework.at_least(5, 0)) return;
   if (!architecture.tie_word_embeddings) {  // modeling_utils.py get_expanded_tied_weights_keys
     issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/config/tie_word_embeddings",
@@ -35,14 +53,15 @@ void check_blocks(const Architecture& architecture, const TrainingJob& job, Issu
                       "true"});
     return;
   }
+  if (job.framework.at_least(5, 17)) return;
   Count uses = 0;
   for (std::size_t layer = 0; layer < architecture.layer_kinds.size(); ++layer) {
     if (architecture.layer_kinds[layer] == 0) continue;
     if (static_cast<Count>(layer) % architecture.weight_groups == uses++ % architecture.weight_groups) continue;
     issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/framework/version",
                       "transformers 5 gives Zamba 2's adapters to the wrong uses of its shared blocks and fails with "
-                      "this order of layers. Release 4.57 trains it.",
-                      "4.57"});
+                      "this order of layers. Release 5.17 trains it.",
+                      "5.17"});
     return;
   }
 }
@@ -140,18 +159,31 @@ class Block {
   std::size_t last_ = 0;
 };
 
+// Layers that have this one's block.
+std::ptrdiff_t uses_of_block(const Net& net) {
+  const std::vector<std::uint8_t>& kinds = net.arch.layer_kinds;
+  return std::count(kinds.begin(), kinds.end(), kinds[static_cast<std::size_t>(net.layer_index)]);
+}
+
 // transformers 5.12 quantizers/base.py get_keys_to_not_convert: tied weights are left as they are, a block's where a
 // second layer has it.
 Tensor shared_linear(Net& net, const char* name, Tensor x, Dim out_features, bool bias = false) {
-  const std::vector<std::uint8_t>& kinds = net.arch.layer_kinds;
-  const auto uses = std::count(kinds.begin(), kinds.end(), kinds[static_cast<std::size_t>(net.layer_index)]);
-  const bool left = uses > 1 && !bias && net.uses_bitsandbytes() && net.job.framework.at_least(5, 0);
+  const bool left = uses_of_block(net) > 1 && !bias && net.uses_bitsandbytes() && net.job.framework.at_least(5, 0);
   return left ? net.wide_linear(name, std::move(x), out_features) : net.linear(name, std::move(x), out_features, bias);
 }
 
-// What the layer itself has inside the block: two projections through a narrow one.
+// What the layer itself has inside the block: two projections through a narrow one. From transformers 5 on each layer
+// makes those of all uses of its block, and calls one: PEFT puts its own on every one (get_layers: weights alone are
+// tied, which lie in the first layer's).
 Tensor adapter(Net& net, const char* down, const char* up, Dim width, const Tensor& x) {
   net.blocks.on = false;
+  if (net.job.framework.at_least(5, 0)) {
+    const Declared idle(net, true);
+    for (std::ptrdiff_t other = uses_of_block(net); other > 1; --other) {
+      net.idle_adapter_on(down, Dim(net.arch.ssm.rank), x.dim(-1));
+      net.idle_adapter_on(up, width, Dim(net.arch.ssm.rank));
+    }
+  }
   Tensor h = shared_linear(net, down, x, Dim(net.arch.ssm.rank));
   h = shared_linear(net, up, std::move(h), width);
   net.blocks.on = true;

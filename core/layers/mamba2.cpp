@@ -129,15 +129,23 @@ Tensor decay_rate(Net& net, const char* module) {
 
 // -- mamba2_chunk_scan of transformers 5.15 and later: the same steps as products of matrices (torch.einsum) --
 
+// torch 2.14 ATen/native/Linear.cpp sumproduct_pair: an operand is reshaped to [outer * heads, .., ..], which copies it
+// unless both are one stride apart.
+Tensor folded(Tensor x) {
+  const Shape& shape = x.shape();
+  const bool is_one = shape.size(0) == 1 || shape.strides[0] == shape.strides[1] * shape.size(1);
+  return is_one ? x : contiguous(std::move(x));
+}
+
 Tensor heads_before_tokens(const Tensor& x) {
-  return contiguous(permute(x, {0, 2, 1, 3}));
+  return folded(permute(x, {0, 2, 1, 3}));
 }
 
 // Steps 1 to 4: x, B, C [outer, size, heads, ..], a's sums and decays.
 Tensor by_products(Net& net, const Sizes& z, const ScanInputs& s, const Tensor& sums, const Tensor& decay, Locals& l) {
   const Dim one(1), next(z.chunks.n() + 1), flat(z.width.n() * z.state.n());
   {
-    Tensor rows = heads_before_tokens(s.c), columns = contiguous(permute(s.b, {0, 2, 3, 1}));
+    Tensor rows = heads_before_tokens(s.c), columns = folded(permute(s.b, {0, 2, 3, 1}));
     l.g = matmul(std::move(rows), std::move(columns));
   }
   l.m = mul(l.g, view(decay, Shape{z.outer, z.heads, z.size, z.size}));
@@ -146,7 +154,7 @@ Tensor by_products(Net& net, const Sizes& z, const ScanInputs& s, const Tensor& 
   l.decay_states = exp(sub(narrow(sums, -1, z.size.n() - 1, one), sums));
   l.b_decay = mul(s.b, view(l.decay_states, Shape{z.outer, z.size, z.heads, one}));
   {
-    Tensor columns = heads_before_tokens(s.x), rows = contiguous(permute(l.b_decay, {0, 2, 3, 1}));
+    Tensor rows = folded(permute(s.x, {0, 2, 3, 1})), columns = heads_before_tokens(l.b_decay);
     l.states = matmul(std::move(rows), std::move(columns));
   }
   l.previous = zeros(net.tape, Shape{net.B, one, z.heads, flat}, Dtype::kFp32, "zeros_like");
@@ -159,8 +167,12 @@ Tensor by_products(Net& net, const Sizes& z, const ScanInputs& s, const Tensor& 
   l.states = narrow(l.new_states, 1, 0, z.chunks);
   l.state_decay_out = exp(sums);
   {
-    Tensor rows = heads_before_tokens(s.c), starts = contiguous(l.states);
-    starts = view(std::move(starts), Shape{z.outer, z.heads, z.state, z.width});
+    Tensor rows = heads_before_tokens(s.c), starts;
+    if (z.chunks.n() == 1) {
+      starts = transpose(view(select(l.states, 1), Shape{z.outer, z.heads, z.width, z.state}), 2, 3);
+    } else {
+      starts = view(contiguous(l.states), Shape{z.outer, z.heads, z.state, z.width});
+    }
     l.c_times_states = permute(matmul(std::move(rows), std::move(starts)), {0, 2, 1, 3});
   }
   l.off = mul(l.c_times_states, view(l.state_decay_out, Shape{z.outer, z.size, z.heads, one}));
@@ -188,8 +200,12 @@ Tensor torch_scan(Net& net, const char* module, ScanInputs s, Locals& l) {
   const auto step = [&](Tensor dt) { return scans_by_products(net) ? to(std::move(dt), Dtype::kFp32) : dt; };
   s.x = mul(s.x, step(unsqueeze(s.dt, -1)));
   s.a = mul(s.a, step(s.dt));
-  Tensor x = pad(s.x, 1, z.extra), a = pad(s.a, 1, z.extra), b = pad(s.b, 1, z.extra), c = pad(s.c, 1, z.extra);
-  s.x = view(std::move(x), Shape{z.outer, z.size, z.heads, z.width});
+  // What the convolution returns has tokens side by side, and of one chunk that is how its products read it: the pad
+  // keeps it so (channels_last), as do all before it.
+  const bool side_by_side = scans_by_products(net) && z.chunks.n() == 1;
+  Tensor x = side_by_side ? permute(pad(permute(s.x, {0, 2, 3, 1}), 3, z.extra), {0, 3, 1, 2}) : pad(s.x, 1, z.extra);
+  Tensor a = pad(s.a, 1, z.extra), b = pad(s.b, 1, z.extra), c = pad(s.c, 1, z.extra);
+  s.x = side_by_side ? std::move(x) : view(std::move(x), Shape{z.outer, z.size, z.heads, z.width});
   s.a = permute(view(std::move(a), Shape{net.B, z.chunks, z.size, z.heads}), {0, 3, 1, 2});
   s.b = view(std::move(b), Shape{z.outer, z.size, z.heads, z.state});
   s.c = view(std::move(c), Shape{z.outer, z.size, z.heads, z.state});

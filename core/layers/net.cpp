@@ -317,6 +317,10 @@ Tensor Net::linear_weight(const char* name, Dim out_features, Dim in_features) {
   return base.weight;
 }
 
+void Net::idle_adapter_on(const char* name, Dim out_features, Dim in_features) {
+  if (rank_of(name) > 0) idle_adapter({name, in_features, out_features, false, {}, {}});
+}
+
 // axolotl 067b021 src/axolotl/monkeypatch/moe_quant.py; bitsandbytes 0.50 nn/parametrize.py replace_parameter_4bit.
 QuantisedWeight Net::packed_expert(const char* name, const char* leaf, const Shape& shape) {
   if (Module* module = noted(name)) module->is_expert = true;

@@ -230,6 +230,8 @@ class Net {
   Tensor fp32_parameter(const char* name, const char* leaf, const Shape& shape, bool trained);
   /// The weight of an nn.Linear that the forward reads without calling it: an adapter on it is there, but idle.
   Tensor linear_weight(const char* name, Dim out_features, Dim in_features);
+  /// An adapter on a linear layer that is never called and whose weight is another one's.
+  void idle_adapter_on(const char* name, Dim out_features, Dim in_features);
   /// One of experts: a token uses as many of its numbers as it passes through experts.
   Tensor expert_parameter(const char* name, const char* leaf, const Shape& shape);
   bool experts_stay_unpacked = false;  ///< a recomputation ended among packed ones: torch's cache is not emptied

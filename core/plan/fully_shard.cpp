@@ -145,7 +145,8 @@ void FullyShard::find_outside() {
 }
 
 // The units: each layer; the token table, and norm with head, where they stand apart; the root has the rest. Of PEFT's
-// model accelerate finds no last norm (fsdp_utils.py: _find_final_norm), which stays with the root then.
+// model accelerate finds no last norm (fsdp_utils.py: _find_final_norm), which stays with the root then, where the body
+// is its "model": that name is one of PEFT's own, of the class with the head; any other leads to the body.
 std::size_t FullyShard::unit_of_parameter(std::size_t index) const {
   const Parameter& p = tape_.parameters()[index];
   if (p.instance >= 0) {
@@ -162,7 +163,10 @@ std::size_t FullyShard::unit_of_parameter(std::size_t index) const {
   // get_input_embeddings alone: a table beside it (Gemma 4's of each layer) is the root's.
   const bool other = !p.is_adapter && static_cast<std::int32_t>(index) != embedding_;
   if (p.is_embedding && is_head(p) && !other) return tied_ ? tail : tail - 1;
-  const bool norm = p.shape.rank == 1 && !job_.has_adapter();
+  const std::string_view body = architecture_.body_prefix, module = p.module;
+  const bool found = !body.empty() && body != "model." && module.starts_with(body) &&
+                     module.find('.', body.size()) == std::string_view::npos;
+  const bool norm = p.shape.rank == 1 && (found || !job_.has_adapter());
   return index > last_in_layers_ && (norm || is_head(p)) ? tail : kRoot;
 }
 

@@ -166,12 +166,10 @@ std::vector<std::size_t> flat_order(const std::vector<Parameter>& parameters, st
   const auto is_head = [&](std::size_t i) { return std::string_view{parameters[i].module} == "lm_head"; };
   const auto heads = std::stable_partition(first, order.end(), [&](std::size_t i) { return !is_head(i); });
   if (lies_behind(order.front())) {  // a whole tower, with what joins it to the language model
-    std::rotate(first,
-                std::find_if(first, layers,
-                             [&](std::size_t i) {
-                               return parameters[i].is_embedding && !lies_behind(i) && parameters[i].instance < 0;
-                             }),
-                heads);
+    const auto language = std::find_if(first, layers, [&](std::size_t i) {
+      return parameters[i].is_embedding && !lies_behind(i) && parameters[i].instance < 0;
+    });
+    if (language != layers) std::rotate(first, language, heads);  // else there is the tower alone
   } else {
     std::stable_partition(first, heads, [&](std::size_t i) { return !lies_behind(i); });
   }

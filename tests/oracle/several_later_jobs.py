@@ -42,6 +42,9 @@ def main():
             print(f"no job of full training with a configuration: {kind}", file=sys.stderr)
             continue
         base = {key: value for key, value in jobs[kind].items() if key not in HOW}
+        if "evaluation" in base:       # behind the second step: the engine's evaluations come between steps that are as ever
+            base["evaluation"] = {**base["evaluation"], "from_step": 2}
+            base["steps"] = 4
         for name, (method, precision, more) in STRATEGIES.items():
             print(json.dumps({**base, "id": f"v524-{kind}-several-{name}", "method": method, "precision": precision, "grad_accum": 1, "padding": False,
                               "gradient_checkpointing": "none", "optimizer": "adamw_torch_fused", "transformers": "5.24", **more}))

@@ -99,8 +99,9 @@ TEST_CASE("only models of pictures or of sound alone take no sequence length") {
         answer_to(wav2vec2 + R"(,"sequence_length":1024)").estimate->allocated.expected);
 }
 
-// transformers 5.12.1 modeling_zamba2.py get_layers: a block is numbered by its layer, its adapters by its uses.
-TEST_CASE("Zamba 2's blocks are taken in turns, in transformers 5 where layers and uses agree") {
+// transformers 5.12.1 modeling_zamba2.py get_layers: a block is numbered by its layer, its adapters by its uses; from
+// 5.17 on both are by their uses.
+TEST_CASE("Zamba 2's blocks are taken in turns, in transformers 5 to 5.16 where layers and uses agree") {
   const auto zamba = [](const char* types, const char* version) {
     return answer_to(R"("config":{"model_type":"zamba2","hidden_size":64,"num_hidden_layers":6,"vocab_size":256,)"
                      R"("num_attention_heads":4,"n_mamba_heads":8,"num_mem_blocks":2,"layers_block_type":[)" +
@@ -115,6 +116,7 @@ TEST_CASE("Zamba 2's blocks are taken in turns, in transformers 5 where layers a
   CHECK(!refused.estimate);
   CHECK(says(refused, "/framework/version", Severity::kError));
   CHECK(zamba(differ, "4.57").estimate);
+  CHECK(zamba(differ, "5.24").estimate);
 }
 
 }  // namespace

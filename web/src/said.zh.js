@@ -671,6 +671,14 @@ export default [
     "此项为 false 时 transformers 5 不共享任何权重：共享块的每次使用都有自己的权重，尚未建模。",
   ],
   [
+    'Several of Zamba 2\'s layers share a block\'s weights, and FSDP\'s units are layers: it fails with them, or, with "use_orig_params" off, unties them, which is not modelled. Use ZeRO.',
+    "Zamba 2 的若干层共享同一个块的权重，而 FSDP 以层为单元：它会因此失败，或在关闭 “use_orig_params” 时解除共享，尚未建模。请使用 ZeRO。",
+  ],
+  [
+    'transformers 5 loads two biases of this model in fp32 whatever the dtype, and without autocast its attention fails to multiply queries by keys ("expected m1 and m2 to have the same dtype").',
+    "无论 dtype 如何，transformers 5 都以 fp32 加载该模型的两个偏置；没有 autocast 时，其注意力无法将查询与键相乘（“expected m1 and m2 to have the same dtype”）。",
+  ],
+  [
     "Of the classes that transformers names for this model's units (_no_split_modules) some are not in it, and accelerate fails (\"Could not find the transformer layer class\") unless fsdp_transformer_layer_cls_to_wrap names its layers: that is taken to be set, for a tower's layers, too.",
     "transformers 为该模型的单元指定的类（_no_split_modules）中有一些并不在模型里，accelerate 会报错（“Could not find the transformer layer class”），除非用 fsdp_transformer_layer_cls_to_wrap 指定它的层：这里假定已这样设置，视觉塔的层也包括在内。",
   ],
