@@ -302,8 +302,8 @@ Tensor intermediate(Net& net, Tensor x) {
 }
 
 // Dense, dropout, the sum; the second branch has no dropout.
-Tensor xl_join(Net& net, const char* dense, const Tensor& x, const Tensor& input, double p) {
-  Scope in(net.tape, "", kXlOutput);
+Tensor xl_join(Net& net, const char* module, const char* dense, const Tensor& x, const Tensor& input, double p) {
+  Scope in(net.tape, module, kXlOutput);
   Tensor h = net.linear(dense, x, net.H, true);
   h = dropout(std::move(h), p);
   return add(std::move(h), input);
@@ -316,11 +316,12 @@ Tensor pre_norm(Net& net, Tensor hidden, const char* before_attention, const cha
   {
     Scope attention(net.tape, "attention", kXlAttention);
     const Tensor normed = net.layer_norm(before_attention, x);
-    attended = xl_join(net, "attention.output.dense", self_attention(net, normed), x, net.arch.residual_dropout);
+    attended = xl_join(net, "attention.output", "attention.output.dense", self_attention(net, normed), x,
+                       net.arch.residual_dropout);
   }
   Tensor h = net.layer_norm(before_ffn, attended);
   h = intermediate(net, std::move(h));
-  return xl_join(net, "output.dense", h, attended, second_dropout);
+  return xl_join(net, "output", "output.dense", h, attended, second_dropout);
 }
 
 Tensor xl_layer(Net& net, Tensor hidden) {

@@ -395,13 +395,11 @@ const Program kRoFormerProgram = {.forward = one_stack<roformer_embed, roformer_
                                   .heads = kRoFormerHeads,
                                   .attention = kEagerAlone};
 // transformers 5.20 models/layoutlm/modeling_layoutlm.py: LayoutLMPreTrainedModel._supports_sdpa.
-constexpr AttentionSupport kSdpaSince520 = {
-    .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false, .sdpa_since = 20};
 const Program kLayoutProgram = {.forward = one_stack<layout_embed, layout_layer, no_norm>,
                                 .lm_head = bert_lm_head,
                                 .heads = kLayoutHeads,
                                 .inputs = layout_inputs,
-                                .attention = kSdpaSince520};
+                                .attention = sdpa_alone_since(20)};
 
 constexpr ClassFacts kFacts = {.flex_attention = false, .no_split = NoSplit::kNone};
 

@@ -129,7 +129,7 @@ const Program kCtrlProgram = {.forward = one_stack<embed, layer, norm>,
                               .lm_head = head,
                               .own_loss = OwnLoss::kModelDtype,
                               .decoder_heads = kHeads,
-                              .attention = kEagerAlone,
+                              .attention = sdpa_alone_since(13),
                               .checkpoints = false,
                               .dropout_calls = DropoutCalls::kNone,
                               .runs_in_16_bits = false};

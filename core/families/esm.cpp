@@ -110,8 +110,8 @@ Tensor self_attention(Net& net, const Tensor& x) {
 }
 
 // EsmSelfOutput and EsmOutput: dense, dropout, the sum.
-Tensor join(Net& net, const char* dense, Tensor x, const Tensor& input) {
-  Scope in(net.tape, "", kOutput);
+Tensor join(Net& net, const char* module, const char* dense, Tensor x, const Tensor& input) {
+  Scope in(net.tape, module, kOutput);
   Tensor h = net.linear(dense, std::move(x), net.H, true);
   h = dropout(std::move(h), net.arch.residual_dropout);
   return add(std::move(h), input);
@@ -123,7 +123,7 @@ Tensor layer(Net& net, Tensor hidden) {
   Tensor attended;
   {
     const Tensor normed = net.layer_norm("attention.LayerNorm", x);
-    attended = join(net, "attention.output.dense", self_attention(net, normed), x);
+    attended = join(net, "attention.output", "attention.output.dense", self_attention(net, normed), x);
     net.attention_weights.reset();  // EsmAttention.forward has the name for them, and returns
   }
   const Tensor normed = net.layer_norm("LayerNorm", attended);
@@ -132,7 +132,7 @@ Tensor layer(Net& net, Tensor hidden) {
     Scope intermediate(net.tape, "intermediate", kIntermediate);
     h = written_gelu(net, net.linear("intermediate.dense", normed, net.F, true));
   }
-  return join(net, "output.dense", std::move(h), attended);
+  return join(net, "output", "output.dense", std::move(h), attended);
 }
 
 Tensor norm(Net& net, Tensor hidden) {

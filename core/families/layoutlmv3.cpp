@@ -210,10 +210,6 @@ void make_biases(Net& net) {
   net.shared.cross_bias = t.allocate(biases, x.dtype(), "add");
 }
 
-bool runs_eagerly(const Net& net) {
-  return !by_interface(net) || net.job.attention == AttentionKernel::kEager;
-}
-
 // cogview_attention: the scores made small, their largest taken away, and made large again.
 Tensor probabilities(const Tensor& scores) {
   const Tensor scaled = mul_scalar(scores);
@@ -355,7 +351,7 @@ constexpr ClassSuffix kClasses[] = {{"ForTokenClassification", Head::kTokenClass
 const Program kProgram = {.forward = forward,
                           .heads = kHeads,
                           .inputs = inputs,
-                          .attention = kEagerAlone,
+                          .attention = sdpa_alone_since(24),
                           .checkpoints = false,
                           .check = check};
 

@@ -379,9 +379,9 @@ Tensor merge(Net& net, Tensor embeds) {
   return merge_features(net, std::move(embeds), features, kSeeing, false);
 }
 
-// Its own loss: logits where the mask is not 0, in their dtype, and labels likewise.
+// Until transformers 5.16 its own loss: logits where the mask is not 0, in their dtype, and labels likewise.
 Outputs seeing_lm(Net& net, const Program& program, Tensor hidden) {
-  if (net.job.loss != Loss::kDefault || is_stood_for(net.job.framework)) {
+  if (net.job.framework.at_least(5, 17) || net.job.loss != Loss::kDefault || is_stood_for(net.job.framework)) {
     return causal_lm(net, program, std::move(hidden));
   }
   Tensor logits = program.lm_head(net, std::move(hidden));

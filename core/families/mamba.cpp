@@ -264,9 +264,10 @@ Tensor head(Net& net, Tensor hidden) {
   return net.lm_head("lm_head", to(std::move(hidden), net.weight_dtype(2)), net.V);
 }
 
-// A loss of its own, on shifted logits.
+// A loss of its own, on shifted logits; since transformers 5.17 the one that all share.
 Outputs shifted_lm(Net& net, const Program& program, Tensor hidden) {
-  if (net.arch.ssm.rank == 0 || net.job.loss != Loss::kDefault) return wide_causal_lm(net, program, std::move(hidden));
+  const bool shared = net.arch.ssm.rank == 0 || net.job.framework.at_least(5, 17);
+  if (shared || net.job.loss != Loss::kDefault) return wide_causal_lm(net, program, std::move(hidden));
   Tensor logits = to(program.lm_head(net, kept_tokens(net, std::move(hidden))), Dtype::kFp32);
   Outputs out;
   out.loss = shifted_cross_entropy(net, logits);

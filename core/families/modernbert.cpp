@@ -246,9 +246,10 @@ Tensor decoder_head(Net& net, Tensor hidden) {
   return net.lm_head("decoder", predict(net, std::move(hidden), kLmNames), net.V, net.arch.head_bias);
 }
 
-// A shifted copy in the logits' dtype for CrossEntropyLoss; none without labels.
+// Until transformers 5.16 a shifted copy in the logits' dtype for CrossEntropyLoss; none without labels.
 Outputs decoder_lm(Net& net, const Program& program, Tensor hidden) {
-  if (net.job.loss != Loss::kDefault || net.job.has_outer_loss()) return causal_lm(net, program, std::move(hidden));
+  if (net.job.framework.at_least(5, 17) || net.job.loss != Loss::kDefault || net.job.has_outer_loss())
+    return causal_lm(net, program, std::move(hidden));
   Tensor logits = program.lm_head(net, std::move(hidden));
   Scope in(net.tape, "", kDecoderLm);
   Outputs out;

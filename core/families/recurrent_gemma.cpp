@@ -235,7 +235,7 @@ Outputs language_model(Net& net, const Program& program, Tensor hidden) {
 constexpr HeadForward kHeads[] = {{Head::kCausalLm, language_model}, {Head::kNone, body_alone}};
 
 // The only attention there is calls the kernel itself; the class says that it has no other.
-const Program kProgram = {.forward = forward, .lm_head = head, .heads = kHeads, .attention = kEagerAlone};
+const Program kProgram = {.forward = forward, .lm_head = head, .heads = kHeads, .attention = sdpa_alone_since(13)};
 
 }  // namespace
 

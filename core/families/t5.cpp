@@ -483,7 +483,7 @@ const Program kT5Program = {.forward = t5_forward,
                             .lm_head = t5_lm_head,
                             .heads = kHeads,
                             .inputs = seq2seq_inputs,
-                            .attention = kEagerAlone,
+                            .attention = sdpa_alone_since(15),
                             .check = check};
 
 const Family kRows[] = {

@@ -400,7 +400,8 @@ const Program kProgram = {.forward = forward, .lm_head = head, .heads = kHeads, 
 const Program kProgram2 = {
     .forward = forward2, .lm_head = head, .heads = kHeads, .inputs = inputs2, .attention = kNoFlash};
 
-constexpr ClassFacts kFacts = {.says_width = false, .layer_first = "self_attn mlp", .made_first = "encoder.norm decoder.norm"};
+constexpr ClassFacts kFacts = {
+    .says_width = false, .layer_first = "self_attn mlp", .made_first = "encoder.norm decoder.norm"};
 constexpr ClassFacts kFacts2 = {.flex_attention = false,
                                 .says_width = false,
                                 .no_split = NoSplit::kAbsentToo,

@@ -331,10 +331,8 @@ constexpr HeadForward kHeads[] = {
     {Head::kCtc, wave_ctc}, {Head::kSequenceClassification, classification}, {Head::kNone, body_alone}};
 
 // transformers 5.16 models/wav2vec2_bert/modeling_wav2vec2_bert.py: _supports_sdpa.
-constexpr AttentionSupport kSdpaSince516 = {
-    .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false, .sdpa_since = 16};
 const Program kProgram = {
-    .forward = forward, .heads = kHeads, .inputs = inputs, .attention = kSdpaSince516, .check = check};
+    .forward = forward, .heads = kHeads, .inputs = inputs, .attention = sdpa_alone_since(16), .check = check};
 
 constexpr ClassFacts kFacts = {
     .flex_attention = false, .text_input = false, .input_embeddings = false, .no_split = NoSplit::kNone};

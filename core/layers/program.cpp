@@ -12,6 +12,8 @@ bool asks_for_flex(const TrainingJob& job) {
   return std::any_of(job.stand_ins.begin(), job.stand_ins.end(), is_one);
 }
 
+}  // namespace
+
 AttentionSupport attention_of(const Program& program, const Framework& framework) {
   AttentionSupport has = program.attention;
   const auto is_there = [&framework](int since) { return since == 0 || framework.at_least(5, since); };
@@ -22,8 +24,6 @@ AttentionSupport attention_of(const Program& program, const Framework& framework
   has.flash_attention_3 = has.flash_attention_3 && flash;
   return has;
 }
-
-}  // namespace
 
 bool runs_eagerly(const Net& net) {
   return net.job.attention == AttentionKernel::kEager || !attention_of(*net.arch.program, net.job.framework).sdpa;

@@ -24,6 +24,10 @@ struct AttentionSupport {
 /// Of classes whose attention is code of their own, and of those that flash kernels do not serve.
 inline constexpr AttentionSupport kEagerAlone = {
     .sdpa = false, .flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false};
+/// Of such classes, from 5.N on; flash kernels serve none of them here.
+constexpr AttentionSupport sdpa_alone_since(int release) {
+  return {.flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false, .sdpa_since = release};
+}
 /// Does the eager form run: asked for, or all that the release has?
 bool runs_eagerly(const Net& net);
 /// FlashAttention drops the mask by which tokens of a picture see each other (transformers 5.24
@@ -80,6 +84,9 @@ template <Tensor (*embed)(Net&), Tensor (*layer)(Net&, Tensor), Tensor (*norm)(N
 Tensor one_stack(Net& net) {
   return run_one_stack(net, embed, layer, norm, hand);
 }
+
+/// What a release of transformers has of a program's.
+AttentionSupport attention_of(const Program& program, const Framework& framework);
 
 /// An error where the program cannot run with the job's attention, or cannot recompute it alone as the job asks.
 void check_attention(const Architecture& architecture, const TrainingJob& job, Issues& issues);

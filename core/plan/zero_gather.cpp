@@ -410,16 +410,14 @@ void ZeroGather::backward_uses(std::int32_t parameter) {
   return parameter < 0 ? let_left_go() : fetch(parameter);
 }
 
-bool ZeroGather::runs_within(const Parameter& p) const {
-  const char* const now = tape_.scopes()[static_cast<std::size_t>(tape_.scope())].module;
-  return std::strncmp(now, p.module, std::strlen(p.module)) == 0;
-}
-
-// An adapter's own dropout has its weights asked for before it.
+// What is saved within a module around the last one (an MLP, an output with a dropout) comes when that one's backward
+// has begun; an adapter's own dropout has its weights asked for before it.
 void ZeroGather::rehearse_saved() {
   if (tape_.declares_alone() || forward_.empty()) return;
   const Parameter& last = tape_.parameters()[static_cast<std::size_t>(forward_.back().front())];
-  saves_behind_.back() = saves_behind_.back() || !runs_within(last);
+  const std::string_view now = tape_.scopes()[static_cast<std::size_t>(tape_.scope())].module;
+  const bool within = !now.empty() && std::string_view{last.module}.starts_with(now);
+  saves_behind_.back() = saves_behind_.back() || !within;
 }
 
 // parameter_offload.py _post_backward_module_hook: a module lets its parameters go as its input has its gradient,
@@ -429,7 +427,9 @@ void ZeroGather::let_left_go() {
   if (blind_ || whole_ || next_event_ == 0 || events_[next_event_ - 1].leaf) return;
   const auto first = static_cast<std::size_t>(events_[next_event_ - 1].parameters.front());
   const Parameter& p = tape_.parameters()[first];
-  if (p.instance == tape_.instance() && runs_within(p)) return;
+  const char* const now = tape_.scopes()[static_cast<std::size_t>(tape_.scope())].module;
+  const bool inside = p.instance == tape_.instance() && std::strncmp(now, p.module, std::strlen(p.module)) == 0;
+  if (inside) return;
   release();
   if (next_event_ < events_.size()) let_recomputed_go(next_event_);
 }

@@ -61,8 +61,6 @@ class ZeroGather : public Sharded {
 
  private:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
-  /// Is the scope of a parameter's module open?
-  bool runs_within(const Parameter& p) const;
   struct Part {
     Count count = 0;  // elements of the whole
     Count share = 0;  // of this GPU's part
