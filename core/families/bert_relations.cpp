@@ -162,7 +162,8 @@ Tensor megatron_embed(Net& net) {
 }
 
 // Dense, dropout, the sum; the caller has a name for x.
-Tensor megatron_join(Net& net, const char* dense, const Tensor& x, const Tensor& input) {
+Tensor megatron_join(Net& net, const char* module, const char* dense, const Tensor& x, const Tensor& input) {
+  Scope in(net.tape, module, kMegatronLayer);
   Tensor h = net.linear(dense, x, net.H, true);
   h = dropout(std::move(h), net.arch.residual_dropout);
   return add(input, std::move(h));
@@ -174,11 +175,12 @@ Tensor megatron_layer(Net& net, Tensor hidden) {
   Tensor attended;
   {
     const Tensor normed = net.layer_norm("attention.ln", x);
-    attended = megatron_join(net, "attention.output.dense", attend(net, kMegatronAttention, normed, nullptr), x);
+    attended = megatron_join(net, "attention.output", "attention.output.dense",
+                             attend(net, kMegatronAttention, normed, nullptr), x);
   }
   const Tensor normed = net.layer_norm("ln", attended);
   Tensor h = feed_forward(net, kMegatronLayer, normed);
-  h = megatron_join(net, "output.dense", h, attended);
+  h = megatron_join(net, "output", "output.dense", h, attended);
   net.return_weights();
   return h;
 }

@@ -40,12 +40,20 @@ constexpr ClassSuffix kClasses[] = {{"LMHeadModel", Head::kCausalLm},
                                     {"ForSequenceClassification", Head::kSequenceClassification},
                                     {"Model", Head::kNone}};
 
+// The release 5.N that wrote it again: attention by transformers' interface, positions in the rows' dtype.
+constexpr int kByInterface = 13;
+
+bool by_interface(const Net& net) {
+  return net.job.framework.at_least(5, kByInterface);
+}
+
 Tensor embed(Net& net) {
   Scope in(net.tape, "transformer", kModel);
   Tape& t = net.tape;
-  t.buffer("transformer.pos_encoding", net.arch.max_positions * net.H.n() * 4);
+  const Dtype dtype = by_interface(net) ? net.weight_dtype(2) : Dtype::kFp32;
+  t.buffer("transformer.pos_encoding", net.arch.max_positions * net.H.n() * size_of(dtype));
   Tensor ids = t.allocate(Shape{Dim(1), net.S}, Dtype::kInt64, "position_ids");
-  if (net.attention_mask.defined()) {
+  if (net.attention_mask.defined() && !by_interface(net)) {
     // (1.0 - attention_mask) * finfo.min, in the weights' dtype
     const Shape row{net.B, Dim(1), Dim(1), net.S};
     Tensor mask = t.allocate(row, net.job.recipe.weights, "to");
@@ -53,9 +61,13 @@ Tensor embed(Net& net) {
     net.shared.sliding_mask = t.allocate(row, mask.dtype(), "mul");
   }
   Tensor embeds = net.token_embedding("transformer.w", net.H);
-  net.shared.causal_mask = t.allocate(Shape{net.S, net.S}, Dtype::kFp32, "triu");
+  if (by_interface(net)) {
+    make_causal_masks(net, embeds, {runs_eagerly(net), false, false});
+  } else {
+    net.shared.causal_mask = t.allocate(Shape{net.S, net.S}, Dtype::kFp32, "triu");
+  }
   embeds = scale_in_place(std::move(embeds));
-  Tensor positions = t.allocate(Shape{Dim(1), net.S, net.H}, Dtype::kFp32, "index");
+  Tensor positions = t.allocate(Shape{Dim(1), net.S, net.H}, dtype, "index");
   Tensor h = add(embeds, positions);
   h = add_scalar(std::move(h));  // no token types: a plain zero
   net.model_locals = {std::move(ids), std::move(embeds), std::move(positions)};
@@ -85,6 +97,14 @@ Tensor attend(Net& net, const Tensor& normed) {
   q = split_heads(net, std::move(q), net.A, net.hd);
   k = split_heads(net, std::move(k), net.A, net.hd);
   v = split_heads(net, std::move(v), net.A, net.hd);
+  if (by_interface(net)) {
+    AttentionOptions options = encoder_attention(net);
+    options.mask = net.shared.causal_mask;
+    options.dropout = 0;
+    options.causal = true;
+    Tensor attended = attention(net, q, k, v, options);
+    return net.linear("multi_head_attention.dense", std::move(attended), net.H, true);
+  }
   Tensor out = weighted(net, q, k, v);
   const Tensor scaled = permute(std::move(out), {0, 2, 1, 3});
   const Tensor rows = reshape(scaled, Shape{net.B, net.S, net.H});
@@ -123,16 +143,16 @@ constexpr ClassFacts kFacts = {.flex_attention = false, .no_split = NoSplit::kNo
 
 }  // namespace
 
-// CTRLPreTrainedModel names no attention kernels and no checkpointing; its positions make the hidden states fp32, which
+// CTRLPreTrainedModel names no checkpointing; until transformers 5.12 its positions made the hidden states fp32, which
 // layers in 16 bits refuse outside autocast.
 const Program kCtrlProgram = {.forward = one_stack<embed, layer, norm>,
                               .lm_head = head,
                               .own_loss = OwnLoss::kModelDtype,
                               .decoder_heads = kHeads,
-                              .attention = sdpa_alone_since(13),
+                              .attention = sdpa_alone_since(kByInterface),
                               .checkpoints = false,
                               .dropout_calls = DropoutCalls::kNone,
-                              .runs_in_16_bits = false};
+                              .in_16_bits_since = kByInterface};
 
 const Family kRows[] = {
     {"ctrl", "CTRL", "CTRLLMHeadModel", kClasses, read_ctrl_config, &kCtrlProgram, "transformer.h", kFacts},

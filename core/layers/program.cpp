@@ -66,7 +66,8 @@ void check_attention(const Architecture& architecture, const TrainingJob& job, I
                       "The kernels of mamba_ssm are not modelled for " + architecture.model_type + ". Use \"torch\".",
                       "torch"});
   }
-  if (is_half(job.recipe.weights) && !job.recipe.autocast && !program->runs_in_16_bits) {
+  if (program->in_16_bits_since > 0 && is_half(job.recipe.weights) && !job.recipe.autocast &&
+      !job.framework.at_least(5, program->in_16_bits_since)) {
     issues.push_back(
         {"UNSUPPORTED_VALUE", Severity::kError, "/precision",
          architecture.model_type + " raises an error in 16 bits without autocast. Use \"amp_bf16\" or \"bf16_amp\".",

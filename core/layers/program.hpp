@@ -67,8 +67,10 @@ struct Program {
   /// What of a job it cannot do; null: nothing but what these fields say.
   void (*check)(const Architecture& architecture, const TrainingJob& job, Issues& issues) = nullptr;
   const char* implementation = nullptr;  ///< whose code of the model it is, as framework.name says; null: transformers'
-  bool recorded = false;        ///< records are of that code (tests/oracle); else published figures speak for it alone
-  bool runs_in_16_bits = true;  ///< also without autocast: else a layer gets another dtype than its weight and raises
+  bool recorded = false;  ///< records are of that code (tests/oracle); else published figures speak for it alone
+  /// The release 5.N since which it runs in 16 bits without autocast, too; before, a layer gets another dtype than its
+  /// weight and raises. 0: all do.
+  int in_16_bits_since = 0;
   /// What a pipeline's last stage makes of logits, where it is not F.cross_entropy of fp32 rows: net.labels are there.
   Tensor (*loss_of_logits)(Net& net, const Tensor& logits) = nullptr;
 };

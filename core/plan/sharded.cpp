@@ -53,126 +53,151 @@ TrainingJob as_modules_see(const TrainingJob& job) {
 
 namespace {
 
+using Order = std::vector<std::size_t>;
+
 // "input_layernorm" and the like: of a layer itself.
-bool is_norm_of_layer(const Parameter& p) {
-  const std::string_view module = p.module;
+bool is_norm_of_layer(std::string_view module) {
   return module.find('.') == std::string_view::npos && module.find("layernorm") != std::string_view::npos;
 }
 
-// How many names of a list stand before the first that holds of a module, or all of them.
-template <typename Holds>
-std::size_t place_in(std::string_view list, const Parameter& p, Holds holds) {
-  std::size_t place = 0;
-  for (; !list.empty(); ++place) {
-    const std::string_view name = list.substr(0, list.find(' '));
-    if (holds(std::string_view{p.module}, name)) return place;
-    list.remove_prefix(std::min(list.size(), name.size() + 1));
-  }
-  return static_cast<std::size_t>(-1);
-}
-
-// Whether one of the names in a list holds of a module outside the layers.
-template <typename Holds>
-bool is_listed(const Parameter& p, std::string_view list, Holds holds) {
-  return p.instance < 0 && place_in(list, p, holds) != static_cast<std::size_t>(-1);
-}
+using Holds = bool (*)(std::string_view module, std::string_view name);
 
 bool begins(std::string_view module, std::string_view name) {
   return module.starts_with(name);
 }
 
-std::string_view last_part(const Parameter& p) {
-  const std::string_view module = p.module;
-  return module.substr(module.find_last_of('.') + 1);
+bool ends(std::string_view module, std::string_view name) {
+  return module.ends_with(name);
 }
 
-// The projections of one attention. Whose classes write `query` make it first; whose write `out_proj` make it behind
-// keys and values, in transformers' copies of BART's and CLIP's; a gate of the output comes last.
-void order_projections(const std::vector<Parameter>& parameters, std::vector<std::size_t>::iterator begin,
-                       std::vector<std::size_t>::iterator end) {
-  const bool copied = std::any_of(begin, end, [&](std::size_t i) { return last_part(parameters[i]) == "out_proj"; });
-  const bool gated = std::any_of(begin, end, [&](std::size_t i) { return last_part(parameters[i]) == "o_proj"; });
-  const auto rank = [&](std::size_t i) {
-    const std::string_view name = last_part(parameters[i]);
-    if (name == "query") return 0;
-    if (copied && (name == "k_proj" || name == "v_proj")) return 0;
-    return gated && name == "gate_proj" ? 2 : 1;
-  };
-  std::stable_sort(begin, end, [&](std::size_t a, std::size_t b) { return rank(a) < rank(b); });
-}
+constexpr int kAbsent = 255;
 
-// A layer's parameters as its class makes them, in place of the order in which it runs them.
-void order_layer(const std::vector<Parameter>& parameters, std::vector<std::size_t>::iterator begin,
-                 std::vector<std::size_t>::iterator end, const ClassFacts& facts) {
-  const auto parent = [&](std::size_t i) {
-    const std::string_view module = parameters[i].module;
-    return module.substr(0, module.size() - last_part(parameters[i]).size());
-  };
-  for (auto run = begin; run != end;) {
-    const auto behind = std::find_if(run, end, [&](std::size_t i) { return parent(i) != parent(*run); });
-    order_projections(parameters, run, behind);
-    run = behind;
+// The place of the first name of a list that holds of a module.
+int place_in(std::string_view list, std::string_view module, Holds holds) {
+  for (int place = 0; !list.empty(); ++place) {
+    const std::string_view name = list.substr(0, list.find(' '));
+    if (holds(module, name)) return place;
+    list.remove_prefix(std::min(list.size(), name.size() + 1));
   }
-  const auto place = [&](std::size_t i) { return place_in(facts.layer_first, parameters[i], begins); };
-  std::stable_sort(begin, end, [&](std::size_t a, std::size_t b) { return place(a) < place(b); });
-  std::stable_partition(begin, end, [&](std::size_t i) {
-    return std::string_view{parameters[i].module}.find(".shared_expert") == std::string_view::npos;
-  });
-  if (facts.norms_first) return;
-  std::stable_partition(begin, end, [&](std::size_t i) { return !is_norm_of_layer(parameters[i]); });
+  return kAbsent;
+}
+
+// Whether one of the names in a list holds of a module outside the layers.
+bool is_listed(const Parameter& p, std::string_view list, Holds holds) {
+  return p.instance < 0 && place_in(list, p.module, holds) != kAbsent;
+}
+
+// Sorts by keys; what has the same keeps its order, and little is far from its place.
+void settle(Order& order, std::size_t begin, std::vector<int> keys) {
+  for (std::size_t i = 1; i < keys.size(); ++i) {
+    for (std::size_t j = i; j > 0 && keys[j - 1] > keys[j]; --j) {
+      std::swap(keys[j - 1], keys[j]);
+      std::swap(order[begin + j - 1], order[begin + j]);
+    }
+  }
+}
+
+std::size_t length_of_parent(std::string_view module) {
+  return module.find_last_of('.') + 1;  // 0 where there is none
+}
+
+// The projections of one attention, which lies from `begin` to `end`. Whose classes write `query` make it first; whose
+// write `out_proj` make it behind keys and values, in transformers' copies of BART's and CLIP's; a gate of the output
+// comes last.
+int rank_of_projection(const std::vector<Parameter>& parameters, const Order& order, std::size_t begin, std::size_t end,
+                       std::string_view name) {
+  bool copied = false, gated = false;
+  for (std::size_t i = begin; i < end; ++i) {
+    const std::string_view module = parameters[order[i]].module;
+    copied = copied || module.ends_with(".out_proj");
+    gated = gated || module.ends_with(".o_proj");
+  }
+  if (name == "query" || (copied && (name == "k_proj" || name == "v_proj"))) return 0;
+  return gated && name == "gate_proj" ? 2 : 1;
+}
+
+// A layer's parameters as its class makes them, in place of the order in which it runs them: its norms behind its other
+// modules.
+void order_layer(const std::vector<Parameter>& parameters, Order& order, std::size_t begin, std::size_t end,
+                 const ClassFacts& facts) {
+  std::vector<int> keys;
+  int run = 0;  // of modules in one
+  for (std::size_t from = begin; from < end; ++run) {
+    const std::string_view first = parameters[order[from]].module;
+    const std::string_view parent = first.substr(0, length_of_parent(first));
+    std::size_t behind = from;
+    const auto within = [&](std::string_view module) { return module.substr(0, length_of_parent(module)) == parent; };
+    while (behind < end && within(parameters[order[behind]].module)) ++behind;
+    for (std::size_t i = from; i < behind; ++i) {
+      const std::string_view module = parameters[order[i]].module;
+      int group = place_in(facts.layer_first, module, begins);
+      if (module.find(".shared_expert") != std::string_view::npos) group += 256;
+      if (!facts.norms_first && is_norm_of_layer(module)) group += 512;
+      keys.push_back(group << 16 |
+                     (3 * run + rank_of_projection(parameters, order, from, behind, module.substr(parent.size()))));
+    }
+    from = behind;
+  }
+  settle(order, begin, std::move(keys));
 }
 
 }  // namespace
 
-// A layer makes its norms behind its other modules. What sees comes before the language model, whose token table runs
-// before it, but for what some models make behind that.
+// What sees comes before the language model, whose token table runs before it, but for what some models make behind
+// that.
 std::vector<std::size_t> flat_order(const std::vector<Parameter>& parameters, std::size_t count,
                                     const Architecture& architecture) {
-  std::vector<std::size_t> order(count);
+  const ClassFacts& facts = architecture.facts;
+  Order order(count);
   std::iota(order.begin(), order.end(), std::size_t{0});
-  for (auto layer = order.begin(); layer != order.end();) {
-    const std::int16_t instance = parameters[*layer].instance;
-    const auto end =
-        std::find_if(layer, order.end(), [&](std::size_t i) { return parameters[i].instance != instance; });
-    if (instance >= 0) order_layer(parameters, layer, end, architecture.facts);
-    layer = end;
+  for (std::size_t from = 0, end = 0; from < count; from = end) {
+    const std::int16_t instance = parameters[from].instance;
+    for (end = from; end < count && parameters[end].instance == instance;) ++end;
+    if (instance >= 0) order_layer(parameters, order, from, end, facts);
   }
-  const auto in_layers = [&](std::size_t i) { return parameters[i].instance >= 0; };
-  const auto made_first = [&](std::size_t i) {
-    return is_listed(parameters[i], architecture.facts.made_first,
-                     [](std::string_view module, std::string_view name) { return module.ends_with(name); });
-  };
-  for (auto one = order.begin(); one != order.end(); ++one) {
-    if (!made_first(*one)) continue;
-    const auto behind_layers = std::find_if(std::make_reverse_iterator(one), order.rend(), in_layers);
-    const auto before = std::find_if_not(behind_layers, order.rend(), in_layers);
-    if (std::any_of(behind_layers.base(), one, [&](std::size_t i) { return !made_first(i); })) continue;
-    std::rotate(before.base(), one, one + 1);
+  const auto at = [&](std::size_t place) -> const Parameter& { return parameters[order[place]]; };
+  std::size_t behind_layers = 0, layers_begin = 0;  // where what is made before the layers runs, and belongs
+  for (std::size_t i = 0; i < count; ++i) {
+    if (at(i).instance >= 0) {
+      if (behind_layers != i) layers_begin = i;
+      behind_layers = i + 1;
+    } else if (i == behind_layers && i > 0 && is_listed(at(i), facts.made_first, ends)) {
+      std::rotate(order.begin() + static_cast<std::ptrdiff_t>(layers_begin),
+                  order.begin() + static_cast<std::ptrdiff_t>(i), order.begin() + static_cast<std::ptrdiff_t>(i + 1));
+      ++layers_begin;
+      ++behind_layers;
+    }
   }
-  if (architecture.facts.head_first) {
-    std::stable_partition(order.begin(), order.end(), [&](std::size_t i) {
-      return is_listed(parameters[i], "lm_head classifier qa_outputs", begins);
-    });
+  std::vector<int> keys(count);
+  if (facts.head_first) {
+    for (std::size_t i = 0; i < count; ++i) {
+      keys[i] = is_listed(at(i), "lm_head classifier qa_outputs", begins) ? 0 : 1;
+    }
+    settle(order, 0, keys);
   }
-  const std::string_view behind = architecture.facts.behind_language;
-  if (architecture.language == nullptr && behind.empty()) return order;
-  const auto lies_behind = [&](std::size_t i) { return is_listed(parameters[i], behind, begins); };
+  const auto lies_behind = [&](std::size_t i) { return is_listed(at(i), facts.behind_language, begins); };
+  if (architecture.language == nullptr && facts.behind_language.empty()) return order;
   std::size_t begin = count;  // of the layers of the last stack
   while (begin > 0 && parameters[begin - 1].instance < 0) --begin;
   while (begin > 0 && parameters[begin - 1].instance >= 0) --begin;
-  const auto first = order.begin(), layers = first + static_cast<std::ptrdiff_t>(begin);
-  if (begin > 0 && parameters.front().is_embedding) std::rotate(first, first + 1, layers);
-  // A head is made last, by the class around them all.
-  const auto is_head = [&](std::size_t i) { return std::string_view{parameters[i].module} == "lm_head"; };
-  const auto heads = std::stable_partition(first, order.end(), [&](std::size_t i) { return !is_head(i); });
-  if (lies_behind(order.front())) {  // a whole tower, with what joins it to the language model
-    const auto language = std::find_if(first, layers, [&](std::size_t i) {
-      return parameters[i].is_embedding && !lies_behind(i) && parameters[i].instance < 0;
-    });
-    if (language != layers) std::rotate(first, language, heads);  // else there is the tower alone
-  } else {
-    std::stable_partition(first, heads, [&](std::size_t i) { return !lies_behind(i); });
+  if (begin > 0 && parameters.front().is_embedding) {
+    std::rotate(order.begin(), order.begin() + 1, order.begin() + static_cast<std::ptrdiff_t>(begin));
   }
+  // A whole tower, with what joins it to the language model, up to that one's table; there may be the tower alone.
+  const bool tower = count > 0 && lies_behind(0);
+  std::size_t language = 0;
+  if (tower) {
+    while (language < begin && !(at(language).is_embedding && !lies_behind(language) && at(language).instance < 0)) {
+      ++language;
+    }
+    if (language == begin) language = 0;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    // A head is made last, by the class around them all.
+    const bool behind = tower ? i < language : lies_behind(i);
+    keys[i] = std::string_view{at(i).module} == "lm_head" ? 2 : behind ? 1 : 0;
+  }
+  settle(order, 0, keys);
   return order;
 }
 
