@@ -300,11 +300,8 @@ Tensor bart_encode(Net& net) {
 }
 
 Tensor bart_forward(Net& net) {
-  Net& decoder = net.part(net.arch.parts.front(), decoder_rows(net), decoder_length(net));
   const Tensor ids = shift_right(net);
-  const Tensor encoder_states = for_decoder(net, bart_encode(net));
-  net.encoder_hidden = encoder_states;
-  return bart_decode(decoder, net, ids, encoder_states);
+  return decode_behind(net, decoder_length(net), ids, bart_encode(net), bart_decode);
 }
 
 Tensor bart_lm_head(Net& net, Tensor hidden) {

@@ -168,11 +168,8 @@ Tensor decode(Net& net, Net& encoder, const Tensor& ids, const Tensor& states) {
 }
 
 Tensor forward(Net& net) {
-  Net& decoder = net.part(net.arch.parts.front(), decoder_rows(net), decoder_length(net));
   const Tensor ids = shift_right(net);
-  const Tensor states = for_decoder(net, encode(net));
-  net.encoder_hidden = states;
-  return decode(decoder, net, ids, states);
+  return decode_behind(net, decoder_length(net), ids, encode(net), decode);
 }
 
 Tensor lm_head(Net& net, Tensor hidden) {

@@ -370,7 +370,6 @@ std::string full_name_of(const Architecture& architecture, std::string_view path
 
 constexpr ClassFacts kFacts = {.no_split = NoSplit::kNotTower,
                                .behind_language = "vision_tower image_embed audio_embed",
-                               .layer_first = "feed_forward_in self_attn.o_proj",
                                .full_name = full_name_of};
 
 }  // namespace

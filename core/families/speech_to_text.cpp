@@ -101,11 +101,8 @@ Tensor encode(Net& net) {
 
 Tensor forward(Net& net) {
   const Dim target = net.labels.dim(1);
-  Net& decoder = net.part(net.arch.parts.front(), decoder_rows(net), target);
   const Tensor ids = shift_right(net, Shape{net.B, target});
-  const Tensor states = for_decoder(net, encode(net));
-  net.encoder_hidden = states;
-  return bart_decode(decoder, net, ids, states);
+  return decode_behind(net, target, ids, encode(net), bart_decode);
 }
 
 Tensor head(Net& net, Tensor hidden) {

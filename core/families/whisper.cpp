@@ -98,11 +98,8 @@ Tensor encode(Net& net) {
 Tensor whisper_forward(Net& net) {
   if (classifies(net)) return encode(net);
   const Dim target = net.labels.dim(1);
-  Net& decoder = net.part(net.arch.parts.front(), decoder_rows(net), target);
   const Tensor ids = net.tape.allocate(Shape{net.B, target}, Dtype::kInt64, "decoder_input_ids");
-  const Tensor encoder_states = for_decoder(net, encode(net));
-  net.encoder_hidden = encoder_states;
-  return bart_decode(decoder, net, ids, encoder_states);
+  return decode_behind(net, target, ids, encode(net), bart_decode);
 }
 
 Tensor whisper_head(Net& net, Tensor hidden) {

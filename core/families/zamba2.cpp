@@ -35,9 +35,7 @@ void check_units(const Architecture& architecture, const TrainingJob& job, Issue
   const auto hybrid = std::count_if(kinds.begin(), kinds.end(), [](std::uint8_t kind) { return kind > 0; });
   if (!how.is_sharded() || !is_fsdp(how.sharding) || hybrid <= architecture.weight_groups) return;
   issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/parallelism/fsdp",
-                    "Several of Zamba 2's layers share a block's weights, and FSDP's units are layers: it fails with "
-                    "them, or, with \"use_orig_params\" off, unties them, which is not modelled. Use ZeRO.",
-                    ""});
+                    "Layers of Zamba 2 share weights: FSDP fails with them, or unties them. Use ZeRO.", ""});
 }
 
 // Up to transformers 5.16 get_layers numbers the blocks by their layers and not by their uses: where the two differ, as

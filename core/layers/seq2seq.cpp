@@ -40,6 +40,13 @@ void seq2seq_inputs(Net& net) {
   net.labels = net.tape.allocate(Shape{net.B, decoder_length(net)}, Dtype::kInt64, "labels");
 }
 
+Tensor decode_behind(Net& net, Dim length, const Tensor& ids, Tensor encoded,
+                     Tensor (*decode)(Net& decoder, Net& encoder, const Tensor& ids, const Tensor& states)) {
+  const Tensor states = for_decoder(net, std::move(encoded));
+  net.encoder_hidden = states;
+  return decode(net.part(net.arch.parts.front(), decoder_rows(net), length), net, ids, states);
+}
+
 Tensor shift_right(Net& net) {
   return shift_right(net, Shape{decoder_rows(net), decoder_length(net)});
 }

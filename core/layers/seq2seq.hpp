@@ -19,6 +19,9 @@ Dim decoder_length(const Net& net);
 /// decoder_input_ids: the labels moved to the right, or input_ids where the labels are classes.
 Tensor shift_right(Net& net);
 Tensor shift_right(Net& net, const Shape& rows);
+/// What `decode` makes of `length` tokens of the decoder, the model's first part, and of what the encoder has made.
+Tensor decode_behind(Net& net, Dim length, const Tensor& ids, Tensor encoded,
+                     Tensor (*decode)(Net& decoder, Net& encoder, const Tensor& ids, const Tensor& states));
 /// CrossEntropyLoss on the logits as they are; the encoder's states are among the outputs.
 Outputs seq2seq_loss(Net& net, Tensor logits);
 /// Adds the encoder's states to what a class returns.

@@ -78,8 +78,8 @@ void check_auto_sizes(const Architecture& architecture, const TrainingJob& job, 
   const bool open = zero.reduce_bucket <= 0 || (third && (zero.prefetch_bucket <= 0 || zero.persistence_threshold < 0));
   if (!zero.hf_auto || !open || architecture.facts.says_width) return;
   refuse(issues, "/parallelism/zero/hf_auto",
-         "The Trainer makes \"auto\" sizes of the configuration's hidden_size, which this model's has not: it raises a "
-         "ValueError. State the sizes, or leave them to DeepSpeed.",
+         "The Trainer's \"auto\" sizes want a hidden_size, which this model's configuration lacks (ValueError): state "
+         "them.",
          "false");
 }
 

@@ -88,13 +88,18 @@ bool is_listed(const Parameter& p, std::string_view list, Holds holds) {
 }
 
 // Sorts by keys; what has the same keeps its order, and little is far from its place.
-void settle(Order& order, std::size_t begin, std::vector<int> keys) {
+void settle(Order& order, std::size_t begin, std::vector<int>& keys) {
   for (std::size_t i = 1; i < keys.size(); ++i) {
     for (std::size_t j = i; j > 0 && keys[j - 1] > keys[j]; --j) {
       std::swap(keys[j - 1], keys[j]);
       std::swap(order[begin + j - 1], order[begin + j]);
     }
   }
+}
+
+void move_to(Order& order, std::size_t from, std::size_t to) {
+  for (; from > to; --from) std::swap(order[from], order[from - 1]);
+  for (; from < to; ++from) std::swap(order[from], order[from + 1]);
 }
 
 std::size_t length_of_parent(std::string_view module) {
@@ -138,7 +143,7 @@ void order_layer(const std::vector<Parameter>& parameters, Order& order, std::si
     }
     from = behind;
   }
-  settle(order, begin, std::move(keys));
+  settle(order, begin, keys);
 }
 
 }  // namespace
@@ -162,8 +167,7 @@ std::vector<std::size_t> flat_order(const std::vector<Parameter>& parameters, st
       if (behind_layers != i) layers_begin = i;
       behind_layers = i + 1;
     } else if (i == behind_layers && i > 0 && is_listed(at(i), facts.made_first, ends)) {
-      std::rotate(order.begin() + static_cast<std::ptrdiff_t>(layers_begin),
-                  order.begin() + static_cast<std::ptrdiff_t>(i), order.begin() + static_cast<std::ptrdiff_t>(i + 1));
+      move_to(order, i, layers_begin);
       ++layers_begin;
       ++behind_layers;
     }
@@ -180,9 +184,7 @@ std::vector<std::size_t> flat_order(const std::vector<Parameter>& parameters, st
   std::size_t begin = count;  // of the layers of the last stack
   while (begin > 0 && parameters[begin - 1].instance < 0) --begin;
   while (begin > 0 && parameters[begin - 1].instance >= 0) --begin;
-  if (begin > 0 && parameters.front().is_embedding) {
-    std::rotate(order.begin(), order.begin() + 1, order.begin() + static_cast<std::ptrdiff_t>(begin));
-  }
+  if (begin > 0 && parameters.front().is_embedding) move_to(order, 0, begin - 1);
   // A whole tower, with what joins it to the language model, up to that one's table; there may be the tower alone.
   const bool tower = count > 0 && lies_behind(0);
   std::size_t language = 0;

@@ -51,7 +51,8 @@ std::vector<Named> in_flat_order(const Value& request) {
 
 // Pieces of layers that lie otherwise than here, and whole parts; none is of what people train on many GPUs.
 const std::set<std::string, std::less<>> kLayersApart = {
-    "mobilebert", "zamba2", "codegen", "gemma4", "parakeet_ctc", "wav2vec2-conformer", "rwkv", "deepseek_v32", "hy_v4"};
+    "mobilebert",         "zamba2", "codegen",         "gemma4",       "parakeet_ctc",
+    "wav2vec2-conformer", "rwkv",   "phi4_multimodal", "deepseek_v32", "hy_v4"};
 
 }  // namespace
 

@@ -655,8 +655,8 @@ export default [
     "CLIP 的 logit_scale 没有维度，DeepSpeed 广播它时会失败（“self.dim() cannot be 0 to view”）。",
   ],
   [
-    "The Trainer makes \"auto\" sizes of the configuration's hidden_size, which this model's has not: it raises a ValueError. State the sizes, or leave them to DeepSpeed.",
-    'Trainer 用配置中的 hidden_size 确定 "auto" 的大小，而该模型的配置没有它：会抛出 ValueError。请写明这些大小，或交给 DeepSpeed。',
+    "The Trainer's \"auto\" sizes want a hidden_size, which this model's configuration lacks (ValueError): state them.",
+    '该模型的配置没有 hidden_size，Trainer 的 "auto" 大小无法确定（ValueError）：请写明。',
   ],
   [
     "Eager attention's mask is as long as this GPU's part of the sequence: it fails.",
@@ -671,12 +671,8 @@ export default [
     "此项为 false 时 transformers 5 不共享任何权重：共享块的每次使用都有自己的权重，尚未建模。",
   ],
   [
-    "Several of Zamba 2's layers share a block's weights, and FSDP's units are layers: it fails with them, or, with \"use_orig_params\" off, unties them, which is not modelled. Use ZeRO.",
-    "Zamba 2 的若干层共享同一个块的权重，而 FSDP 以层为单元：它会因此失败，或在关闭 “use_orig_params” 时解除共享，尚未建模。请使用 ZeRO。",
-  ],
-  [
-    'transformers 5 loads two biases of this model in fp32 whatever the dtype, and without autocast its attention fails to multiply queries by keys ("expected m1 and m2 to have the same dtype").',
-    "无论 dtype 如何，transformers 5 都以 fp32 加载该模型的两个偏置；没有 autocast 时，其注意力无法将查询与键相乘（“expected m1 and m2 to have the same dtype”）。",
+    "Layers of Zamba 2 share weights: FSDP fails with them, or unties them. Use ZeRO.",
+    "Zamba 2 的若干层共享权重：FSDP 会失败，或解除共享。请使用 ZeRO。",
   ],
   [
     "Of the classes that transformers names for this model's units (_no_split_modules) some are not in it, and accelerate fails (\"Could not find the transformer layer class\") unless fsdp_transformer_layer_cls_to_wrap names its layers: that is taken to be set, for a tower's layers, too.",
