@@ -180,13 +180,9 @@ Tensor attend(Net& net, const BartAttentionNames& names, const Tensor& hidden, b
       v = contiguous(std::move(v));
     }
   }
-  AttentionOptions options;
-  options.mask = cross ? net.shared.cross_mask : net.shared.causal_mask;
-  options.dropout = net.arch.attention_dropout;
+  AttentionOptions options = encoder_attention(net);
+  if (cross) options.mask = net.shared.cross_mask;
   options.causal = causal;
-  options.has_groups = false;
-  options.softmax_fp32 = false;
-  options.cast_back = false;
   options.eager = traits_of(net).speech;
   Tensor out = attention(net, q, k, v, options);
   return net.linear(names.o, std::move(out), net.H, true);

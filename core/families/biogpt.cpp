@@ -92,12 +92,9 @@ Tensor self_attention(Net& net, Tensor hidden) {
   Tensor v = net.linear("self_attn.v_proj", x, net.H, true);
   k = split_heads(net, std::move(k), net.A, net.hd);
   v = split_heads(net, std::move(v), net.A, net.hd);
-  AttentionOptions options;
+  AttentionOptions options = encoder_attention(net);
   options.mask = layer_mask(net);
-  options.dropout = net.arch.attention_dropout;
-  options.has_groups = false;
-  options.softmax_fp32 = false;
-  options.cast_back = false;
+  options.causal = true;
   Tensor out = attention(net, q, k, v, options);
   return net.linear("self_attn.out_proj", std::move(out), net.H, true);
 }

@@ -99,7 +99,6 @@ Tensor attend(Net& net, const Tensor& normed) {
   v = split_heads(net, std::move(v), net.A, net.hd);
   if (by_interface(net)) {
     AttentionOptions options = encoder_attention(net);
-    options.mask = net.shared.causal_mask;
     options.dropout = 0;
     options.causal = true;
     Tensor attended = attention(net, q, k, v, options);

@@ -419,10 +419,7 @@ void check_biases(const Architecture& architecture, const TrainingJob& job, Issu
   check_norm(architecture, job, issues);
   const bool casts = job.recipe.autocast || job.runs_deepspeed() || mixed_precision(job).gathered;
   if (casts || job.method == Method::kQlora || !is_half(job.recipe.weights) || !job.framework.at_least(5, 0)) return;
-  issues.push_back({"INVALID_VALUE", Severity::kError, "/precision",
-                    "A layer's weight and its input are of two dtypes, which torch refuses without autocast "
-                    "(\"expected scalar type\").",
-                    "bf16_amp"});
+  issues.push_back(of_mixed_dtypes());
 }
 
 constexpr ClassFacts kFacts = {.flex_attention = false, .no_split = NoSplit::kNone};

@@ -195,13 +195,7 @@ Tensor attend(Net& net, const AttentionNames& names, const Tensor& query_input, 
   Tensor q = as_heads(net, net.linear(names.q, query_input, net.H, true));
   Tensor k = as_heads(net, net.linear(names.k, key_input, net.H, true));
   Tensor v = as_heads(net, net.linear(names.v, values, net.H, true));
-  AttentionOptions options;
-  options.dropout = net.arch.attention_dropout;
-  options.causal = false;
-  options.has_groups = false;
-  options.softmax_fp32 = false;
-  options.cast_back = false;
-  Tensor out = attention(net, q, k, v, options);
+  Tensor out = attention(net, q, k, v, encoder_attention(net));
   return net.linear(names.o, std::move(out), net.H, true);
 }
 

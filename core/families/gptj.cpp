@@ -62,6 +62,11 @@ bool by_interface(const Net& net) {
   return net.job.framework.at_least(5, kByInterface);
 }
 
+// `rotary_dim`: null rotates whole heads with a table as wide as the model.
+Dim table_width(const Net& net) {
+  return Dim(net.arch.rotary_dim < net.hd.n() ? net.arch.rotary_dim : net.H.n());
+}
+
 Tensor attn(Net& net, Tensor hidden) {
   Scope in(net.tape, "attn", kAttention);
   Tape& t = net.tape;
@@ -74,9 +79,8 @@ Tensor attn(Net& net, Tensor hidden) {
   k = view(std::move(k), heads);
   v = view(std::move(v), heads);
   v = transpose(std::move(v), 1, 2);
-  // `rotary_dim`: null rotates whole heads with a table as wide as the model.
   const bool partial = net.arch.rotary_dim < net.hd.n();
-  const Dim width(partial ? net.arch.rotary_dim : net.H.n());
+  const Dim width = table_width(net);
   const Dim rows(net.arch.max_positions), ids = rows_of_positions(net);
   Tensor embed_positions, repeated_ids, sincos = net.shared.cos;
   if (!sincos.defined()) {
@@ -191,7 +195,7 @@ Tensor embed(Net& net) {
   net.model_locals = {embeds};
   Tensor hidden = dropout(std::move(embeds), net.arch.embedding_dropout);
   if (!by_interface(net)) return hidden;
-  const Dim width(net.arch.rotary_dim < net.hd.n() ? net.arch.rotary_dim : net.H.n());
+  const Dim width = table_width(net);
   net.tape.buffer("transformer.rotary_emb.embed_positions", net.arch.max_positions * width.n() * 4);
   Tensor rows = net.tape.allocate(Shape{rows_of_positions(net), net.S, width}, Dtype::kFp32, "index");
   net.shared.cos = net.arch.model_type == "gptj" ? to(std::move(rows), hidden.dtype()) : std::move(rows);

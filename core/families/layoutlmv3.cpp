@@ -166,8 +166,10 @@ Tensor by_distance(Net& net, const char* name, Count bins) {
 }
 
 // transformers 5.24 models/layoutlmv3/modeling_layoutlmv3.py: ALL_ATTENTION_FUNCTIONS, and one bias of all layers.
+constexpr int kByInterface = 24;
+
 bool by_interface(const Net& net) {
-  return net.job.framework.at_least(5, 24);
+  return net.job.framework.at_least(5, kByInterface);
 }
 
 // _relative_position_lookup: a row for each distance, of which every pair takes its own; [B, A, S, S].
@@ -351,7 +353,7 @@ constexpr ClassSuffix kClasses[] = {{"ForTokenClassification", Head::kTokenClass
 const Program kProgram = {.forward = forward,
                           .heads = kHeads,
                           .inputs = inputs,
-                          .attention = sdpa_alone_since(24),
+                          .attention = sdpa_alone_since(kByInterface),
                           .checkpoints = false,
                           .check = check};
 

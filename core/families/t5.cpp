@@ -238,8 +238,11 @@ Tensor as_leaf(Net& net, Tensor x) {
   return x;
 }
 
+/// The release 5.N since which the attention interface runs it.
+constexpr int kByInterface = 15;
+
 bool by_interface(const Net& net) {
-  return net.job.framework.at_least(5, 15);
+  return net.job.framework.at_least(5, kByInterface);
 }
 
 bool is_eager(const Net& net) {
@@ -483,7 +486,7 @@ const Program kT5Program = {.forward = t5_forward,
                             .lm_head = t5_lm_head,
                             .heads = kHeads,
                             .inputs = seq2seq_inputs,
-                            .attention = sdpa_alone_since(15),
+                            .attention = sdpa_alone_since(kByInterface),
                             .check = check};
 
 const Family kRows[] = {

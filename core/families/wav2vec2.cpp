@@ -372,14 +372,7 @@ Tensor attend(Net& net, const Tensor& x) {
   Tensor v = net.linear("attention.v_proj", x, net.H, true);
   k = into_heads(net, std::move(k));
   v = into_heads(net, std::move(v));
-  AttentionOptions options;
-  options.mask = net.shared.causal_mask;
-  options.dropout = net.arch.attention_dropout;
-  options.causal = false;
-  options.has_groups = false;
-  options.softmax_fp32 = false;
-  options.cast_back = false;
-  Tensor out = attention(net, q, k, v, options);
+  Tensor out = attention(net, q, k, v, encoder_attention(net));
   return net.linear("attention.out_proj", std::move(out), net.H, true);
 }
 

@@ -14,6 +14,8 @@ Tensor conformer_half(Net& net, bool first, Tensor hidden);
 /// nn.Conv1d of `out` channels to `frames`; `apart`: each channel is its own.
 Tensor frame_convolution(Net& net, const char* name, Tensor x, Dim out, Count kernel, Dim frames, bool bias,
                          bool apart);
+/// What a conformer's convolutions end with, behind their norm: [B, H, S] becomes [B, S, H].
+Tensor conformer_frames(Net& net, Tensor normed);
 /// Waves, and as many letters as the request says.
 void wave_inputs(Net& net);
 /// What a head asks for: of a CTC head as many letters as the request says, or 64.

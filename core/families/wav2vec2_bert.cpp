@@ -198,6 +198,13 @@ Tensor frame_convolution(Net& net, const char* name, Tensor x, Dim out, Count ke
   return convolution(std::move(x), weight, std::move(shift), {frames});
 }
 
+Tensor conformer_frames(Net& net, Tensor normed) {
+  Tensor h = activate(net.arch.activation, std::move(normed));
+  h = frame_convolution(net, "conv_module.pointwise_conv2", std::move(h), net.H, 1, net.S, false, false);
+  h = dropout(std::move(h), net.arch.embedding_dropout);
+  return transpose(std::move(h), 1, 2);
+}
+
 namespace {
 
 Tensor conv_module(Net& net, const Tensor& x) {
@@ -211,10 +218,7 @@ Tensor conv_module(Net& net, const Tensor& x) {
   h = pad_last(std::move(h), kernel - 1);
   h = frame_convolution(net, "conv_module.depthwise_conv", std::move(h), net.H, kernel, net.S, false, true);
   h = net.layer_norm("conv_module.depthwise_layer_norm", transpose(std::move(h), 1, 2));
-  h = activate(net.arch.activation, transpose(std::move(h), 1, 2));
-  h = frame_convolution(net, "conv_module.pointwise_conv2", std::move(h), net.H, 1, net.S, false, false);
-  h = dropout(std::move(h), net.arch.embedding_dropout);
-  return transpose(std::move(h), 1, 2);
+  return conformer_frames(net, transpose(std::move(h), 1, 2));
 }
 
 Tensor layer(Net& net, Tensor hidden) {

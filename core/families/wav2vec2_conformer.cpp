@@ -92,13 +92,8 @@ Tensor attend(Net& net, const Tensor& x) {
   Tensor q = split_heads(net, net.linear("self_attn.linear_q", of_places, net.H, true), net.A, net.hd);
   const Tensor k = split_heads(net, net.linear("self_attn.linear_k", of_places, net.H, true), net.A, net.hd);
   const Tensor v = split_heads(net, net.linear("self_attn.linear_v", x, net.H, true), net.A, net.hd);
-  AttentionOptions options;
+  AttentionOptions options = encoder_attention(net);
   if (net.arch.num_buckets > 0) options.mask = by_distance(net, q);
-  options.dropout = net.arch.attention_dropout;
-  options.causal = false;
-  options.has_groups = false;
-  options.softmax_fp32 = false;
-  options.cast_back = false;
   Tensor out = attention(net, q, k, v, options);
   return net.linear("self_attn.linear_out", std::move(out), net.H, true);
 }
@@ -112,10 +107,7 @@ Tensor convolve(Net& net, const Tensor& x) {
   h = frame_convolution(net, "conv_module.depthwise_conv", std::move(h), net.H, net.arch.ssm.kernel, net.S, false,
                         true);
   h = net.batch_norm("conv_module.batch_norm", std::move(h));
-  h = activate(net.arch.activation, std::move(h));
-  h = frame_convolution(net, "conv_module.pointwise_conv2", std::move(h), net.H, 1, net.S, false, false);
-  h = dropout(std::move(h), net.arch.embedding_dropout);
-  return transpose(std::move(h), 1, 2);
+  return conformer_frames(net, std::move(h));
 }
 
 Tensor layer(Net& net, Tensor hidden) {

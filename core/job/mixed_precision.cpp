@@ -31,4 +31,11 @@ Dtype computing_dtype(const TrainingJob& job) {
   return mixed_precision(job).gathered.value_or(job.recipe.weights);
 }
 
+Issue of_mixed_dtypes() {
+  return {"INVALID_VALUE", Severity::kError, "/precision",
+          "A layer's weight and its input are of two dtypes, which torch refuses without autocast "
+          "(\"expected scalar type\").",
+          "bf16_amp"};
+}
+
 }  // namespace tidemark

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "core/job/training_job.hpp"
+#include "core/units/issue.hpp"
 
 namespace tidemark {
 
@@ -22,6 +23,9 @@ FsdpGroups fsdp_groups(const TrainingJob& job);
 /// Under mixed precision accelerate makes what is trained fp32 as it divides it by FSDP 1: accelerate 1.14
 /// accelerator.py: prepare_model.
 bool widens_trained(const TrainingJob& job);
+
+/// What is said of a layer whose weight has another dtype than its input, where nothing casts.
+Issue of_mixed_dtypes();
 
 /// The dtype in which matrix products and attention run: autocast's, else that of the weights as FSDP gathers them.
 Dtype computing_dtype(const TrainingJob& job);

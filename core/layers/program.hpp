@@ -10,7 +10,7 @@
 
 namespace tidemark {
 
-/// Which implementations of attention the family's classes have in transformers 5.12: `_supports_sdpa` and
+/// Which implementations of attention the family's classes have in transformers 5.12 to 5.24: `_supports_sdpa` and
 /// `_supports_flash_attn` of its PreTrainedModel, and the classes that older modelling files list by name.
 struct AttentionSupport {
   bool sdpa = true;               ///< else the eager form runs where sdpa is the default
@@ -28,7 +28,7 @@ inline constexpr AttentionSupport kEagerAlone = {
 constexpr AttentionSupport sdpa_alone_since(int release) {
   return {.flash_attention_2 = false, .flash_attention_3 = false, .core_alone = false, .sdpa_since = release};
 }
-/// Does the eager form run: asked for, or all that the release has?
+/// Of a whole model, no part of one: does the eager form run: asked for, or all that the release has?
 bool runs_eagerly(const Net& net);
 /// FlashAttention drops the mask by which tokens of a picture see each other (transformers 5.24
 /// models/{gemma3,gemma4,paligemma}/modeling_*.py: _supports_flash_attn).

@@ -71,6 +71,9 @@ bool ends(std::string_view module, std::string_view name) {
 }
 
 constexpr int kAbsent = 255;
+// A layer's parameters are sorted by group, run of modules in one, and rank in the run: shared experts behind all that
+// is listed or not, norms behind these.
+constexpr int kSharedExperts = kAbsent + 1, kNorms = 2 * kSharedExperts, kRanks = 3, kRuns = 1 << 16;
 
 // The place of the first name of a list that holds of a module.
 int place_in(std::string_view list, std::string_view module, Holds holds) {
@@ -106,17 +109,10 @@ std::size_t length_of_parent(std::string_view module) {
   return module.find_last_of('.') + 1;  // 0 where there is none
 }
 
-// The projections of one attention, which lies from `begin` to `end`. Whose classes write `query` make it first; whose
-// write `out_proj` make it behind keys and values, in transformers' copies of BART's and CLIP's; a gate of the output
-// comes last.
-int rank_of_projection(const std::vector<Parameter>& parameters, const Order& order, std::size_t begin, std::size_t end,
-                       std::string_view name) {
-  bool copied = false, gated = false;
-  for (std::size_t i = begin; i < end; ++i) {
-    const std::string_view module = parameters[order[i]].module;
-    copied = copied || module.ends_with(".out_proj");
-    gated = gated || module.ends_with(".o_proj");
-  }
+// Of one attention's projections. Whose classes write `query` make it first; whose write `out_proj` (`copied`) make it
+// behind keys and values, in transformers' copies of BART's and CLIP's; a gate of the output comes last (`gated`:
+// beside `o_proj`).
+int rank_of_projection(std::string_view name, bool copied, bool gated) {
   if (name == "query" || (copied && (name == "k_proj" || name == "v_proj"))) return 0;
   return gated && name == "gate_proj" ? 2 : 1;
 }
@@ -130,18 +126,21 @@ void order_layer(const std::vector<Parameter>& parameters, Order& order, std::si
   for (std::size_t from = begin; from < end; ++run) {
     const std::string_view first = parameters[order[from]].module;
     const std::string_view parent = first.substr(0, length_of_parent(first));
+    bool copied = false, gated = false;
     std::size_t behind = from;
-    const auto within = [&](std::string_view module) { return module.substr(0, length_of_parent(module)) == parent; };
-    while (behind < end && within(parameters[order[behind]].module)) ++behind;
-    for (std::size_t i = from; i < behind; ++i) {
-      const std::string_view module = parameters[order[i]].module;
-      int group = place_in(facts.layer_first, module, begins);
-      if (module.find(".shared_expert") != std::string_view::npos) group += 256;
-      if (!facts.norms_first && is_norm_of_layer(module)) group += 512;
-      keys.push_back(group << 16 |
-                     (3 * run + rank_of_projection(parameters, order, from, behind, module.substr(parent.size()))));
+    for (; behind < end; ++behind) {
+      const std::string_view module = parameters[order[behind]].module;
+      if (module.substr(0, length_of_parent(module)) != parent) break;
+      copied = copied || module.ends_with(".out_proj");
+      gated = gated || module.ends_with(".o_proj");
     }
-    from = behind;
+    for (; from < behind; ++from) {
+      const std::string_view module = parameters[order[from]].module;
+      int group = place_in(facts.layer_first, module, begins);
+      if (module.find(".shared_expert") != std::string_view::npos) group += kSharedExperts;
+      if (!facts.norms_first && is_norm_of_layer(module)) group += kNorms;
+      keys.push_back(group * kRuns + kRanks * run + rank_of_projection(module.substr(parent.size()), copied, gated));
+    }
   }
   settle(order, begin, keys);
 }

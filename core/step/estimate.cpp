@@ -112,10 +112,7 @@ void refuse_mixed_dtypes(const Architecture& architecture, const TrainingJob& jo
                       ""});
     return;
   }
-  issues.push_back({"INVALID_VALUE", Severity::kError, "/precision",
-                    "A layer's weight and its input are of two dtypes, which torch refuses without autocast "
-                    "(\"expected scalar type\").",
-                    "bf16_amp"});
+  issues.push_back(of_mixed_dtypes());
 }
 
 // lomo-optim 0.1.1 lomo_optim/adalomo.py fuse_update adds means over the last two dimensions to a row and a column of

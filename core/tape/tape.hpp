@@ -140,6 +140,7 @@ class Tape : public Record, public Guards {
     if (rehearsing_) placement_->rehearse_hooked_output();
   }
 
+  /// What follows the module that was called last saves something for backward.
   void tell_saved() {
     if (rehearsing_) placement_->rehearse_saved();
   }

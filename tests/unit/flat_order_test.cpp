@@ -49,7 +49,7 @@ std::vector<Named> in_flat_order(const Value& request) {
   return all;
 }
 
-// Pieces of layers that lie otherwise than here, and whole parts; none is of what people train on many GPUs.
+// Whose layers hold something large that lies elsewhere in the class than here: not followed yet.
 const std::set<std::string, std::less<>> kLayersApart = {
     "mobilebert",         "zamba2", "codegen",         "gemma4",       "parakeet_ctc",
     "wav2vec2-conformer", "rwkv",   "phi4_multimodal", "deepseek_v32", "hy_v4"};
