@@ -1,5 +1,6 @@
 // Aria: Idefics 3's tower on each piece of a picture, learned queries that attend to its patches, and a decoder of
-// Llama's kind whose experts multiply one after another, each its own rows of the tokens sorted by expert.
+// Llama's kind whose experts multiplied one after another, each its own rows of the tokens sorted by expert, until
+// transformers 5.18 gave it the experts that all have.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -125,11 +126,24 @@ Tensor experts(Net& net, const Tensor& hidden, const Tensor& logits) {
   return sum_over(std::move(weighted), 1, false);
 }
 
+// From this release on AriaTextTopKRouter and @use_experts_implementation(is_transposed=True).
+constexpr int kTopKRelease = 18;
+constexpr ExpertForm kForm = {.source = "transformers 5.18 models/aria/modeling_aria.py: AriaExperts.forward",
+                              .transposed = true};
+
+Tensor routed_by_choice(Net& net, const Tensor& hidden, const Tensor& logits) {
+  TopK best = topk(logits, Dim(net.arch.experts.per_token));
+  const Tensor weights = softmax(std::move(best.values));
+  return run_experts(net, kForm, hidden, best.indices, weights);
+}
+
 Tensor moe(Net& net, Tensor hidden_in) {
   Scope in(net.tape, "mlp", kMoe);
   const Tensor hidden = as_tokens(net, std::move(hidden_in));
-  const Tensor logits = net.linear("mlp.router", hidden, Dim(net.arch.experts.count));
-  const Tensor routed = as_sequences(net, experts(net, hidden, logits));
+  const Tensor logits = router_logits(net, "mlp.router", hidden, kTopKRelease);
+  const bool chooses = net.job.framework.at_least(5, kTopKRelease);
+  const Tensor routed =
+      as_sequences(net, chooses ? routed_by_choice(net, hidden, logits) : experts(net, hidden, logits));
   const GatedNames names = {"mlp.shared_experts", "mlp.shared_experts.gate_proj", "mlp.shared_experts.act_fn",
                             "mlp.shared_experts.up_proj", "mlp.shared_experts.down_proj"};
   const Tensor shared =
@@ -307,7 +321,7 @@ void read_config(ConfigFields& fields, Architecture& architecture) {
 }
 
 void check(const Architecture& architecture, const TrainingJob& job, Issues& issues) {
-  if (job.has_adapter() && !job.adapter.target_parameters.empty()) {
+  if (job.has_adapter() && !job.adapter.target_parameters.empty() && !job.framework.at_least(5, kTopKRelease)) {
     issues.push_back({"UNSUPPORTED_VALUE", Severity::kError, "/adapter/target_parameters",
                       "Adapters of Aria's experts are not modelled.", ""});
   }
@@ -331,7 +345,8 @@ std::string full_name_of(const Architecture& architecture, std::string_view path
 }
 
 constexpr ClassFacts kFacts = {
-    .flex_attention = false, .no_split = NoSplit::kAbsentToo, .tiles = true, .full_name = full_name_of};
+    .flex_attention = false, .one_experts_form = true, .experts_forms_since = kTopKRelease, .no_split = NoSplit::kAbsentToo,
+    .named_anew_since = 23, .named_anew = NoSplit::kOtherParts, .tiles = true, .full_name = full_name_of};
 
 }  // namespace
 

@@ -569,6 +569,8 @@ constexpr HeadForward kDistilBertHeads[] = {{Head::kMaskedLm, masked_lm},
                                             {Head::kNone, body_alone}};
 
 // modeling_xlm_roberta.py, modeling_camembert.py: …ForMaskedLM and …ForCausalLM.
+constexpr ClassFacts kDataFacts = {
+    .no_split = NoSplit::kAbsentToo, .named_anew_since = 15, .named_anew = NoSplit::kEmbeddings};
 constexpr ClassFacts kHeadFirst = {.head_first = true, .no_split = NoSplit::kEmbeddings};
 constexpr ClassFacts kFacts = {.no_split = NoSplit::kNoneButSaid};
 
@@ -626,7 +628,7 @@ const Family kRows[] = {
     {"xlm-roberta-xl", "XLMRobertaXL", "XLMRobertaXLForMaskedLM", kRobertaClasses, read_xl_config, &kXlProgram,
      "roberta.encoder.layer", kNamesEmbeddings},
     {"data2vec-text", "Data2VecText", "Data2VecTextForMaskedLM", kRobertaClasses, read_roberta_config, &kRobertaProgram,
-     "data2vec_text.encoder.layer", kNamesAbsentToo},
+     "data2vec_text.encoder.layer", kDataFacts},
     {"roberta-prelayernorm", "RobertaPreLayerNorm", "RobertaPreLayerNormForMaskedLM", kRobertaClasses,
      read_prelayernorm_config, &kPreLayerNormProgram, "roberta_prelayernorm.encoder.layer", kNamesAbsentToo},
     {"ernie", "Ernie", "ErnieForMaskedLM", kErnieClasses, read_ernie_config, &kBertProgram, "ernie.encoder.layer"},

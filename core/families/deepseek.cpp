@@ -376,11 +376,14 @@ Routing route2(Net& net, Tensor logits_in) {
 
 }  // namespace
 
+// From this release on DeepseekV2TopkRouter, whose weight is a parameter and no nn.Linear's.
+constexpr int kRouterRelease = 13;
+
 Tensor deepseek_v2_mlp(Net& net, Tensor hidden_in) {
   if (is_dense_layer(net)) return llama_mlp(net, std::move(hidden_in));
   Scope in(net.tape, "mlp", kBlock2);
   const Tensor hidden = std::move(hidden_in);
-  const Tensor logits = fp32_router(net, "mlp.gate", kBlock2, hidden, true);
+  const Tensor logits = fp32_router(net, "mlp.gate", kBlock2, hidden, !net.job.framework.at_least(5, kRouterRelease));
   const Routing routing = route2(net, logits);
   Tensor out = run_experts(net, kForm2, as_tokens(net, hidden), routing.indices, routing.weights);
   out = as_sequences(net, std::move(out));
@@ -545,9 +548,10 @@ Tensor dots1_layer(Net& net, Tensor hidden) {
 // transformers 5.12 modeling_deepseek_v2.py: DeepseekV2Moe.forward; DeepSeek-OCR 2's has the same.
 void check_router_is_unpacked(const Architecture&, const TrainingJob& job, Issues& issues) {
   if (job.method != Method::kQlora || !job.framework.at_least(5, 0)) return;
+  if (job.framework.at_least(5, kRouterRelease)) return;
   issues.push_back(
       {"INVALID_VALUE", Severity::kError, "/method",
-       "transformers 5 reads the packed weight of DeepSeek-V2's router as a matrix: QLoRA fails with a shape error. "
+       "transformers 5.0 to 5.12 reads the packed weight of DeepSeek-V2's router as a matrix: QLoRA fails with a shape error. "
        "Use \"lora\".",
        "lora"});
 }

@@ -2,6 +2,7 @@
 // between the class token and the patches, which have no position.
 #include "core/families/family.hpp"
 #include "core/families/towers.hpp"
+#include "core/families/vit.hpp"
 #include "core/layers/vision.hpp"
 #include "core/tape/vision_ops.hpp"
 
@@ -125,7 +126,13 @@ Tensor embed(Net& net) {
   return hidden;
 }
 
+// From transformers 5.18 on attention is ViT's, by its names, SwiGLU has two projections, and a layer binds names anew.
+bool is_written_anew(const Net& net) {
+  return net.job.framework.at_least(5, 18);
+}
+
 Tensor attention_block(Net& net, Tensor hidden) {
+  if (is_written_anew(net)) return vit_attention(net, std::move(hidden), kAttention);
   Scope in(net.tape, "attention", kAttention);
   const Tensor x = std::move(hidden);
   const bool bias = net.arch.attention_bias;
@@ -140,6 +147,11 @@ Tensor attention_block(Net& net, Tensor hidden) {
 Tensor mlp(Net& net, Tensor hidden) {
   Scope in(net.tape, "mlp", kMlp);
   const Tensor x = std::move(hidden);
+  if (net.arch.gated_mlp && is_written_anew(net)) {
+    Tensor h = silu(net.linear("mlp.gate_proj", x, net.F, true));
+    h = mul(std::move(h), net.linear("mlp.up_proj", x, net.F, true));
+    return net.linear("mlp.down_proj", std::move(h), net.H, true);
+  }
   if (net.arch.gated_mlp) {
     Tensor both = net.linear("mlp.weights_in", x, Dim(2 * net.F.n()), true);
     const Pieces halves = split(std::move(both), -1, {net.F, net.F});
@@ -154,11 +166,13 @@ Tensor mlp(Net& net, Tensor hidden) {
 Tensor layer(Net& net, Tensor hidden_in) {
   Scope in(net.tape, "", kLayer);
   Tensor hidden = std::move(hidden_in);
-  const Tensor normed = net.layer_norm("norm1", hidden);
+  Tensor normed = net.layer_norm("norm1", hidden);
   // Names that live until the method returns.
   Tensor attended = attention_block(net, normed);
+  if (is_written_anew(net)) normed.reset();
   attended = mul(std::move(attended), net.parameter("layer_scale1", "lambda1", Shape{net.H}));
   hidden = add(drop_path(net, attended, net.arch.drop_path), std::move(hidden));
+  if (is_written_anew(net)) attended.reset();
   Tensor out = net.layer_norm("norm2", hidden);
   out = mlp(net, std::move(out));
   out = mul(std::move(out), net.parameter("layer_scale2", "lambda1", Shape{net.H}));
@@ -189,9 +203,9 @@ const Program kProgram = {one_stack<embed, layer, norm>, nullptr, kHeads, OwnLos
 
 const Family kRows[] = {
     {"dinov2", "Dinov2", "Dinov2ForImageClassification", kClasses, read_config, &kProgram, "dinov2.encoder.layer",
-     kNotOfText},
+     kPicturesNameEmbeddingsSince18},
     {"dinov2_with_registers", "Dinov2WithRegisters", "Dinov2WithRegistersForImageClassification", kClasses,
-     read_registers_config, &kProgram, "dinov2_with_registers.encoder.layer", kNotOfText},
+     read_registers_config, &kProgram, "dinov2_with_registers.encoder.layer", kPicturesNameEmbeddingsSince18},
 };
 
 extern const FamilyRows dinov2_rows;

@@ -132,7 +132,10 @@ const Program kProgram = {one_stack<embed, layer, norm>, nullptr, kHeads, OwnLos
 
 }  // namespace
 
-constexpr ClassFacts kFacts = {.text_input = false, .layer_first = "attention.k attention.v"};
+constexpr ClassFacts kFacts = {.text_input = false,
+                               .named_anew_since = 18,
+                               .named_anew = NoSplit::kEmbeddings,
+                               .layer_first = "attention.k attention.v"};
 
 const Family kRows[] = {
     {"dinov3_vit", "DINOv3ViT", "DINOv3ViTModel", kClasses, read_config, &kProgram, "dinov3.model.layer", kFacts},

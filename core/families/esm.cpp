@@ -143,7 +143,7 @@ Tensor norm(Net& net, Tensor hidden) {
   }
   // Of contacts between residues: no loss reads it.
   const Dim maps(net.arch.num_layers * net.arch.num_heads);
-  const Tensor weight = net.parameter("esm.contact_head.regression", "weight", Shape{Dim(1), maps});
+  const Tensor weight = net.linear_weight("esm.contact_head.regression", Dim(1), maps);
   const Tensor bias = net.parameter("esm.contact_head.regression", "bias", Shape{Dim(1)});
   return h;
 }

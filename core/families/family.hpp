@@ -16,6 +16,9 @@ inline constexpr std::string_view kModelLayers = "model.layers";  ///< where mos
 // What several families say of themselves.
 inline constexpr ClassFacts kNoFlex = {.flex_attention = false};
 inline constexpr ClassFacts kNotOfText = {.text_input = false};
+/// DINOv2 and 3.
+inline constexpr ClassFacts kPicturesNameEmbeddingsSince18 = {
+    .text_input = false, .named_anew_since = 18, .named_anew = NoSplit::kEmbeddings};
 inline constexpr ClassFacts kNamesNone = {.no_split = NoSplit::kNone};
 inline constexpr ClassFacts kNamesAbsentToo = {.no_split = NoSplit::kAbsentToo};
 inline constexpr ClassFacts kNamesEmbeddings = {.no_split = NoSplit::kEmbeddings};

@@ -245,7 +245,7 @@ const Family kRows[] = {
     {"gemma2", "Gemma2", "Gemma2ForCausalLM", kSequenceAndToken, read_gemma2_config, &kGemma2Program},
     {"vaultgemma", "VaultGemma", "VaultGemmaForCausalLM", kLanguageModelOnly, read_gemma2_config, &kVaultGemmaProgram},
     {"gemma3_text", "Gemma3", "Gemma3ForCausalLM", kGemma3Classes, read_gemma3_text_config, &kGemma3Program,
-     kModelLayers, kNamesAbsentToo},
+     kModelLayers, {.no_split = NoSplit::kAbsentToo, .named_anew_since = 15}},
 };
 
 extern const FamilyRows gemma_rows;

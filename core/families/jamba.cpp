@@ -69,12 +69,12 @@ Tensor mixer(Net& net, Tensor hidden) {
   return slow_scan(net, kMamba, std::move(projected), x.dtype());
 }
 
-// The router is an nn.Linear.
+// Since transformers 5.21 the router is JambaTopKRouter, no nn.Linear.
 Tensor feed_forward(Net& net, Tensor hidden_in) {
   if (is_dense_layer(net)) return gated_mlp(net, kNames, kMlp, std::move(hidden_in), net.F);
   Scope in(net.tape, "feed_forward", kMoe);
   Tensor hidden = as_tokens(net, std::move(hidden_in));
-  const Tensor logits = net.linear("feed_forward.router", hidden, Dim(net.arch.experts.count));
+  const Tensor logits = router_logits(net, "feed_forward.router", hidden, 21);
   keep_router_logits(net, logits);
   Tensor weights = softmax(logits, Dtype::kFp32);
   TopK best = topk(weights, Dim(net.arch.experts.per_token));

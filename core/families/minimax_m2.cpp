@@ -9,7 +9,7 @@ namespace tidemark {
 namespace {
 
 // transformers 5.12.1 models/minimax_m2/configuration_minimax_m2.py: MiniMaxM2Config. Published files say `rotary_dim`,
-// which nobody reads: all of a head turns unless the rope dictionary has a factor.
+// which nobody reads until 5.18: all of a head turns unless the rope dictionary has a factor.
 void read_minimax_m2_config(ConfigFields& fields, Architecture& architecture) {
   read_dimensions(fields, architecture, 196608);
   read_kv_heads(fields, architecture, 8);
@@ -21,7 +21,11 @@ void read_minimax_m2_config(ConfigFields& fields, Architecture& architecture) {
   read_experts(fields, architecture, {256, 8, 0}, {"num_local_experts", "num_experts"});
   architecture.experts.jitter = fields.number({"router_jitter_noise"}, 0.0) > 0.0;
   read_aux_loss(fields, architecture);
-  fields.accept({"rotary_dim", "attn_type_list", "mlp_intermediate_size", "mtp_transformer_layers", "num_mtp_modules",
+  const Count turning = fields.count({"rotary_dim"}, architecture.rotary_dim);
+  if (architecture.rotary_dim == architecture.head_dim && turning <= architecture.head_dim) {
+    architecture.rotary_dim_since_18 = turning;
+  }
+  fields.accept({"attn_type_list", "mlp_intermediate_size", "mtp_transformer_layers", "num_mtp_modules",
                  "qk_norm_type", "scoring_func", "shared_intermediate_size", "shared_moe_mode", "use_mtp",
                  "use_qk_norm", "use_routing_bias"});
 }

@@ -193,14 +193,42 @@ Tensor convolved(Net& net, const Tensor& x, const char* projection, const char* 
   return reshape(transpose(std::move(h), 1, 2), Shape{net.B, net.S, heads, width});
 }
 
+struct Projected {
+  Tensor q, k, v;
+};
+
+// Since transformers 5.15 one convolution over all three.
+Projected convolved_at_once(Net& net, const Tensor& x, Dim groups, Dim dk, Dim heads, Dim dv) {
+  const Dim keys(groups.n() * dk.n()), values(heads.n() * dv.n());
+  Tensor q = net.linear("linear_attn.q_proj", x, keys);
+  Tensor k = net.linear("linear_attn.k_proj", x, keys);
+  Tensor v = net.linear("linear_attn.v_proj", x, values);
+  Tensor mixed = transpose(cat({&q, &k, &v}, -1), 1, 2);
+  q.reset();
+  k.reset();
+  v.reset();
+  mixed = causal_convolution(net, "linear_attn.conv1d", std::move(mixed), false);
+  const Pieces parts = split(transpose(std::move(mixed), 1, 2), -1, {keys, keys, values});
+  q = reshape(parts.part[0], Shape{net.B, net.S, groups, dk});
+  k = reshape(parts.part[1], Shape{net.B, net.S, groups, dk});
+  v = reshape(parts.part[2], Shape{net.B, net.S, heads, dv});
+  return {std::move(q), std::move(k), std::move(v)};
+}
+
+Projected convolved_apart(Net& net, const Tensor& x, Dim groups, Dim dk, Dim heads, Dim dv) {
+  Tensor q = convolved(net, x, "linear_attn.q_proj", "linear_attn.q_conv1d", groups, dk);
+  Tensor k = convolved(net, x, "linear_attn.k_proj", "linear_attn.k_conv1d", groups, dk);
+  Tensor v = convolved(net, x, "linear_attn.v_proj", "linear_attn.v_conv1d", heads, dv);
+  return {std::move(q), std::move(k), std::move(v)};
+}
+
 Tensor delta_net(Net& net, Tensor hidden) {
   Scope in(net.tape, "linear_attn", kDeltaNet);
   const Tensor x = mask_padding(net, std::move(hidden));
   const StateSpace& s = net.arch.ssm;
   const Dim heads(s.heads), groups(s.groups), dk(s.state), dv(s.head_dim), values(s.heads * s.head_dim);
-  Tensor q = convolved(net, x, "linear_attn.q_proj", "linear_attn.q_conv1d", groups, dk);
-  Tensor k = convolved(net, x, "linear_attn.k_proj", "linear_attn.k_conv1d", groups, dk);
-  const Tensor v = convolved(net, x, "linear_attn.v_proj", "linear_attn.v_conv1d", heads, dv);
+  auto [q, k, v] = net.job.framework.at_least(5, 15) ? convolved_at_once(net, x, groups, dk, heads, dv)
+                                                     : convolved_apart(net, x, groups, dk, heads, dv);
   q = repeat_heads(std::move(q), s.heads / s.groups);
   k = repeat_heads(std::move(k), s.heads / s.groups);
   Tensor beta = sigmoid(net.linear("linear_attn.b_proj", x, heads));

@@ -67,10 +67,12 @@ Tensor embed(Net& net) {
   return h;
 }
 
+// Since transformers 5.18 VideoMAE's keys have no bias.
 Tensor self_attention(Net& net, const Tensor& x) {
   Scope in(net.tape, "attention.attention", kSelf);
   const bool bias = net.arch.attention_bias;
-  const Tensor k = split_heads(net, net.linear("attention.attention.key", x, net.Q, bias), net.A, net.hd);
+  const bool of_keys = bias && !(net.arch.model_type == "videomae" && net.job.framework.at_least(5, 18));
+  const Tensor k = split_heads(net, net.linear("attention.attention.key", x, net.Q, of_keys), net.A, net.hd);
   const Tensor v = split_heads(net, net.linear("attention.attention.value", x, net.Q, bias), net.A, net.hd);
   const Tensor q = split_heads(net, net.linear("attention.attention.query", x, net.Q, bias), net.A, net.hd);
   return attention(net, q, k, v, encoder_attention(net));

@@ -13,7 +13,7 @@ namespace tidemark {
 void read_vit_layers(ConfigFields& fields, Architecture& architecture) {
   read_frame_dimensions(fields, architecture);
   architecture.activation = read_activation(fields, {"hidden_act"}, "gelu");
-  architecture.attention_bias = fields.flag({"qkv_bias"}, true);
+  architecture.attention_bias = fields.flag({"qkv_bias", "qv_bias"}, true);
   architecture.attention_out_bias = true;
   architecture.mlp_bias = true;
   architecture.norm_bias = true;
@@ -155,10 +155,8 @@ Tensor vit_embed(Net& net) {
   return embeddings;
 }
 
-namespace {
-
-Tensor attention_block(Net& net, Tensor hidden) {
-  Scope in(net.tape, "attention", kAttention);
+Tensor vit_attention(Net& net, Tensor hidden, const char* source) {
+  Scope in(net.tape, "attention", source);
   const Tensor x = std::move(hidden);
   const bool bias = net.arch.attention_bias;
   Tensor q = net.linear("attention.q_proj", x, net.Q, bias);
@@ -174,6 +172,8 @@ Tensor attention_block(Net& net, Tensor hidden) {
   Tensor out = attention(net, q, k, v, options);
   return net.linear("attention.o_proj", std::move(out), net.H, true);
 }
+
+namespace {
 
 Tensor mlp(Net& net, Tensor hidden) {
   Scope in(net.tape, "mlp", kMlp);
@@ -193,7 +193,7 @@ Tensor vit_layer(Net& net, Tensor hidden) {
   const double p = net.arch.residual_dropout;
   Tensor residual = std::move(hidden);
   Tensor h = net.layer_norm("layernorm_before", residual);
-  h = attention_block(net, std::move(h));
+  h = vit_attention(net, std::move(h), kAttention);
   h = dropout(std::move(h), p);
   h = add(std::move(h), residual);
   residual = h;

@@ -13,6 +13,8 @@ void read_deit_config(ConfigFields& fields, Architecture& architecture);
 void vit_pictures(Net& net);
 /// ViTEmbeddings.forward of the pictures in input_ids.
 Tensor vit_embed(Net& net);
+/// ViTAttention.forward
+Tensor vit_attention(Net& net, Tensor hidden, const char* source);
 /// VideoMAELayer.forward, which is ViT's before it was written anew: YOLOS's and DPT's too.
 Tensor videomae_layer(Net& net, Tensor hidden);
 /// ViTModel.layernorm

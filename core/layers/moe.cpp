@@ -367,6 +367,12 @@ Routing softmax_routing(Net& net, const SoftmaxRouter& router, const Tensor& hid
   return r;
 }
 
+Tensor router_logits(Net& net, const char* module, const Tensor& hidden, int since) {
+  const Dim experts(net.arch.experts.count);
+  if (!net.job.framework.at_least(5, since)) return net.linear(module, hidden, experts);
+  return linear(hidden, net.parameter(module, "weight", Shape{experts, net.H}));
+}
+
 Tensor fp32_router(Net& net, const char* module, const char* source, Tensor hidden, bool is_linear) {
   Scope in(net.tape, module, source);
   const Dim experts(net.arch.experts.count);

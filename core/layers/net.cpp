@@ -292,7 +292,7 @@ void Net::return_weights() {
 }
 
 Tensor Net::parameter(const char* name, const char* leaf, const Shape& shape, bool trained) {
-  const ModuleKind kind = shape.rank == 4 ? ModuleKind::kConvolution : ModuleKind::kOther;
+  const ModuleKind kind = shape.rank == 4 || shape.rank == 5 ? ModuleKind::kConvolution : ModuleKind::kOther;
   Tensor weight = declare(name, leaf, shape, kind, trained);
   return adapted_matrix(name, leaf, std::move(weight));
 }

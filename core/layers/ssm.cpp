@@ -13,6 +13,22 @@ Tensor heads_first(Tensor x) {
   return to(std::move(y), Dtype::kFp32);
 }
 
+Tensor l2norm(Tensor x_in) {
+  const Tensor x = std::move(x_in);
+  Tensor r = mul(x, x);
+  r = sum_over(std::move(r), -1, true);
+  r = add_scalar(std::move(r));
+  r = rsqrt(std::move(r));
+  return mul(x, std::move(r));
+}
+
+Tensor in_chunks(Tensor x) {
+  const Shape s = x.shape();
+  const Dim outer(s.size(0) * s.size(1)), chunks(s.size(2) / kDeltaChunk);
+  if (s.rank == 3) return view(std::move(x), Shape{outer, chunks, Dim(kDeltaChunk)});
+  return view(std::move(x), Shape{outer, chunks, Dim(kDeltaChunk), s.dim(3)});
+}
+
 Tensor solved_rows(Tensor attn_in) {
   Tensor attn = std::move(attn_in);
   const Dim outer = attn.dim(0), chunks = attn.dim(1);
@@ -37,24 +53,6 @@ constexpr const char* kFla = "flash-linear-attention 0.4 ops/gated_delta_rule/ch
 constexpr const char* kGatedNorm =
     "transformers 5.12 models/qwen3_next/modeling_qwen3_next.py: Qwen3NextRMSNormGated.forward";
 constexpr const char* kPadding = "transformers 5.12 models/mamba2/modeling_mamba2.py: apply_mask_to_padding_states";
-
-// l2norm: x * rsqrt((x * x).sum(-1, keepdim=True) + eps)
-Tensor l2_normalised(Tensor x_in) {
-  const Tensor x = std::move(x_in);
-  Tensor r = mul(x, x);
-  r = sum_over(std::move(r), -1, true);
-  r = add_scalar(std::move(r));
-  r = rsqrt(std::move(r));
-  return mul(x, std::move(r));
-}
-
-// Batch and heads as one dimension, the tokens cut into chunks.
-Tensor in_chunks(Tensor x) {
-  const Shape s = x.shape();
-  const Dim outer(s.size(0) * s.size(1)), chunks(s.size(2) / kDeltaChunk);
-  if (s.rank == 3) return view(std::move(x), Shape{outer, chunks, Dim(kDeltaChunk)});
-  return view(std::move(x), Shape{outer, chunks, Dim(kDeltaChunk), s.dim(3)});
-}
 
 /// The chunks of torch_chunk_gated_delta_rule.
 struct Chunks {
@@ -103,7 +101,7 @@ Tensor torch_delta_rule(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, Tensor 
   const Tensor q_arg = std::move(q_in), k_arg = std::move(k_in), v_arg = std::move(v_in), g_arg = std::move(g_in),
                beta_arg = std::move(beta_in);
   const Dtype initial = q_arg.dtype();
-  Tensor query = l2_normalised(q_arg), key = l2_normalised(k_arg), value = v_arg, beta = beta_arg, g = g_arg;
+  Tensor query = l2norm(q_arg), key = l2norm(k_arg), value = v_arg, beta = beta_arg, g = g_arg;
   {
     Tensor q = heads_first(query), k = heads_first(key), v = heads_first(value), b = heads_first(beta),
            decay = heads_first(g);
@@ -229,6 +227,7 @@ bool shares_keys(const Net& net) {
 
 Tensor gated_delta_rule(Net& net, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& g,
                         const Tensor& beta) {
+  if (net.job.torch_scan && net.job.framework.at_least(5, 17)) return solved_delta_rule(net, q, k, v, g, beta);
   if (net.job.torch_scan) return torch_delta_rule(net, q, k, v, g, beta);
   Scope in(net.tape, "linear_attn", kFla);
   return chunk_gated_delta_rule(q, k, v, g, beta, shares_keys(net));
@@ -247,7 +246,7 @@ Tensor gated_delta_net(Net& net, const char* source, DeltaInputs inputs) {
   const Tensor value = reshape(parts.part[2], Shape{net.B, net.S, heads, dv});
   const Tensor beta = sigmoid(inputs.b);
   const Tensor g = delta_decay(net, inputs.a, false);
-  if (net.job.torch_scan || !shares_keys(net)) {
+  if (!shares_keys(net)) {
     query = repeat_heads(std::move(query), heads.n() / groups.n());
     key = repeat_heads(std::move(key), heads.n() / groups.n());
   }

@@ -23,6 +23,12 @@ constexpr Count kDeltaChunk = 64;
 Tensor heads_first(Tensor x);
 /// The inverse of a triangular matrix per chunk [outer, chunks, 64, 64], row by row in place.
 Tensor solved_rows(Tensor attn);
+/// l2norm: x * rsqrt((x * x).sum(-1, keepdim=True) + eps)
+Tensor l2norm(Tensor x);
+/// Batch and heads as one dimension, the tokens cut into chunks.
+Tensor in_chunks(Tensor x);
+/// torch_chunk_gated_delta_rule of transformers 5.17 on: as below, but q and k may have fewer heads.
+Tensor solved_delta_rule(Net& net, Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta);
 /// torch_chunk_gated_delta_rule, or fla's kernel for it: q and k [B, S, heads, D] normalised, v [B, S, heads, D], g and
 /// beta [B, S, heads].
 Tensor gated_delta_rule(Net& net, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& g,

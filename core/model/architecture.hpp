@@ -174,6 +174,7 @@ struct Architecture {
   Count type_vocab_size = 0;       ///< rows of BERT's token-type table
   Count task_type_vocab_size = 0;  ///< rows of ERNIE's table of task types
   Count rotary_dim = 0;            ///< leading dimensions of each head that rotate; head_dim when all do, 0 when none
+  Count rotary_dim_since_18 = 0;   ///< the same from transformers 5.18 on, where that is another number
   Count embedding_dim = 0;         ///< width of the token table where it differs from H (OPT-350m: 512), else 0
   bool tie_word_embeddings = false;  ///< the head uses the token table's storage
 

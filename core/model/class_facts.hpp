@@ -48,6 +48,8 @@ struct ClassFacts {
   bool says_width = true;                ///< its configuration, or that of its text, has hidden_size or hidden_sizes
   bool hears_alone = false;              ///< beside a language model it has a part that hears, and none that sees
   NoSplit no_split = NoSplit::kLayers;   ///< what `_no_split_modules` names
+  std::uint8_t named_anew_since = 0;     ///< from transformers 5.… on it names something else; 0: it has not changed
+  NoSplit named_anew = NoSplit::kLayers;  ///< which is this
   bool divides_tower_layers = false;     ///< and within a tower's layers, their attention
   PictureRule pictures = PictureRule::kAsTheyAre;  ///< what its processor makes of pictures
   bool tiles = false;     ///< where that is no rule of tiles: a picture's pieces may be stated all the same

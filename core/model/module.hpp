@@ -11,7 +11,7 @@ namespace tidemark {
 enum class ModuleKind : std::uint8_t {
   kLinear,       ///< nn.Linear
   kConv1d,       ///< transformers.pytorch_utils.Conv1D
-  kConvolution,  ///< nn.Conv2d
+  kConvolution,  ///< nn.Conv2d, nn.Conv3d
   kEmbedding,    ///< nn.Embedding
   kOther,        ///< a norm, a module of the model's own
 };

@@ -32,6 +32,8 @@ Tensor contiguous(Tensor x);
 Tensor clone(Tensor x);
 Tensor to_card(Tensor x, std::int16_t card);  ///< where it lies there already no copy; operations follow it
 Tensor to(Tensor x, Dtype dtype);             ///< no copy when the dtype is already right
+/// x.to(dtype, memory_format=torch.contiguous_format), which changes no strides where the dtype is right.
+Tensor to_contiguous(Tensor x, Dtype dtype);
 Tensor cat(std::initializer_list<const Tensor*> parts, int dim);
 Tensor cat(const Tensor* const* parts, std::size_t count, int dim);
 Tensor cat(const std::vector<Tensor>& parts, int dim);

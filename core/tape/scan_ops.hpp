@@ -14,6 +14,8 @@ Tensor tril(Tensor x);      ///< keeps nothing; nor does triu
 Tensor cumsum(Tensor x);
 /// F.pad by `extra` at the end of one dimension: a copy, also by nothing.
 Tensor pad(Tensor x, int dim, Count extra);
+/// torch.linalg.solve_triangular: keeps a and its result, whose columns lie one behind another.
+Tensor solve_triangular(const Tensor& a, const Tensor& b);
 /// x[…] = value, where `part` is the shape of that view of x.
 Tensor copy_into(Tensor x, const Shape& part, Tensor value);
 /// x.repeat_interleave(times, dim): [B, S, heads, D] by the heads.

@@ -168,6 +168,14 @@ Tensor to(Tensor x_in, Dtype dtype) {
   return copy_of(x, elementwise_shape({&x}), dtype, "to", to_backward);
 }
 
+Tensor to_contiguous(Tensor x_in, Dtype dtype) {
+  const Tensor x = std::move(x_in);
+  if (x.dtype() == dtype) return x;
+  Shape s = x.shape();
+  s.make_contiguous();
+  return copy_of(x, s, dtype, "to", to_backward);
+}
+
 Tensor cat(std::initializer_list<const Tensor*> parts, int dim) {
   return cat(parts.begin(), parts.size(), dim);
 }

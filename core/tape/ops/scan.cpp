@@ -63,6 +63,25 @@ void erf_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
   r[0] = t.allocate(elementwise_shape({&g[0], &self}), promote(g[0], self), n.name);
 }
 
+// Its kernel is column-major.
+Shape column_major(Shape s) {
+  std::swap(s.dims[s.rank - 1], s.dims[s.rank - 2]);
+  s.make_contiguous();
+  std::swap(s.dims[s.rank - 1], s.dims[s.rank - 2]);
+  std::swap(s.strides[s.rank - 1], s.strides[s.rank - 2]);
+  return s;
+}
+
+// torch 2.14 csrc/autograd/FunctionsManual.cpp: linalg_solve_triangular_backward.
+void solve_backward(Tape& t, Node& n, Tensor* g, Tensor* r) {
+  r[1] = t.allocate(column_major(n.input_shapes[1]), g[0].dtype(), n.name);
+  if (!n.needs(0)) return;
+  Tensor product = t.allocate(n.input_shapes[0], g[0].dtype(), "matmul");
+  Tensor negative = t.allocate(n.input_shapes[0], g[0].dtype(), "neg");
+  product.reset();
+  r[0] = t.allocate(n.input_shapes[0], g[0].dtype(), "tril");
+}
+
 Tensor wide(Tensor x) {
   return x.tape().autocast() && is_floating(x.dtype()) ? to(std::move(x), Dtype::kFp32) : x;
 }
@@ -90,6 +109,16 @@ Tensor erf(Tensor x) {
 
 Tensor tril(Tensor x) {
   return unary(std::move(x), "tril", copy_backward, false, false);
+}
+
+Tensor solve_triangular(const Tensor& a, const Tensor& b) {
+  Tape& t = a.tape();
+  Node* n = t.record("linalg_solve_triangular", solve_backward, {&a, &b});
+  t.save(n, a);
+  Tensor out = t.allocate(column_major(b.shape()), b.dtype(), "linalg_solve_triangular");
+  t.attach(n, out);
+  t.save(n, out);
+  return out;
 }
 
 Tensor cumsum(Tensor x) {
