@@ -284,17 +284,24 @@ Tensor first_bias(Net& net, const Tensor& q, const Tensor& k, Tensor table) {
   return score;
 }
 
+// Made with dtype=torch.float, in which transformers 5 loads it (core_model_loading.py: empty_param.dtype).
+Tensor wide_bias(Net& net, const char* leaf) {
+  constexpr const char* kModule = "attention.self";
+  const Shape row{net.Q};
+  Tensor bias = net.job.framework.at_least(5, 0) ? net.fp32_parameter(kModule, leaf, row, true)
+                                                 : net.parameter(kModule, leaf, row);
+  return view(std::move(bias), Shape{Dim(1), net.A, Dim(1), net.hd});
+}
+
 Tensor attend_first(Net& net, const Tensor& x) {
   Scope in(net.tape, "attention.self", kFirstSelf);
-  constexpr const char* kModule = "attention.self";
   net.attention_kernel = "eager";
-  const Shape bias{Dim(1), net.A, Dim(1), net.hd};
   const Tensor projected = net.linear("attention.self.in_proj", x, Dim(3 * net.Q.n()));
   Tensor heads = transpose(view(projected, Shape{net.B, net.S, net.A, Dim(3 * net.hd.n())}), 1, 2);
   const Pieces three = split(std::move(heads), -1, {net.hd, net.hd, net.hd});
-  Tensor q = add(three.part[0], view(net.parameter(kModule, "q_bias", Shape{net.Q}), bias));
+  Tensor q = add(three.part[0], wide_bias(net, "q_bias"));
   const Tensor k = three.part[1];
-  const Tensor v = add(three.part[2], view(net.parameter(kModule, "v_bias", Shape{net.Q}), bias));
+  const Tensor v = add(three.part[2], wide_bias(net, "v_bias"));
   q = mul_scalar(std::move(q));
   Tensor scores = matmul(q, transpose(k, 2, 3));
   Tensor table, rel_att;

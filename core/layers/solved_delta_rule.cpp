@@ -10,25 +10,42 @@ namespace {
 constexpr const char* kDeltaRule =
     "transformers 5.17 models/qwen3_next/modeling_qwen3_next.py: torch_chunk_gated_delta_rule";
 
-/// What the scan over chunks reads: [outer, chunks, 64, columns], `chunk_decay` [outer, chunks, 1, 1].
+// [B, heads, S, D] to [B, heads, chunks, 64, D], or without columns.
+Tensor divided(Tensor x) {
+  const Shape s = x.shape();
+  const Dim chunks(s.size(2) / kDeltaChunk), size(kDeltaChunk);
+  if (s.rank == 3) return reshape(std::move(x), Shape{s.dim(0), s.dim(1), chunks, size});
+  return reshape(std::move(x), Shape{s.dim(0), s.dim(1), chunks, size, s.dim(3)});
+}
+
+// a @ b of all chunks: one product of [B · heads · chunks, …], a clone where strides do not allow that view.
+Tensor products(const Tensor& a, const Tensor& b) {
+  const Dim all(a.size(0) * a.size(1) * a.size(2));
+  Tensor left = reshape(a, Shape{all, a.dim(3), a.dim(4)});
+  Tensor right = reshape(b, Shape{all, b.dim(3), b.dim(4)});
+  Tensor y = matmul(std::move(left), std::move(right));
+  return view(std::move(y), Shape{a.dim(0), a.dim(1), a.dim(2), a.dim(3), b.dim(4)});
+}
+
+/// What the scan over chunks reads: [B, heads, chunks, 64, columns], `chunk_decay` [B, heads, chunks, 1, 1].
 struct Scanned {
   Tensor query, key, new_values, k_cumdecay, intra_chunk_attn, chunk_decay;
 };
 
 Tensor scan(const Scanned& s, Tensor state_in, Tensor out_in) {
   Tensor state = std::move(state_in), out = std::move(out_in);
-  const Shape part{out.dim(0), Dim(kDeltaChunk), out.dim(3)};
+  const Shape part{out.dim(0), out.dim(1), Dim(kDeltaChunk), out.dim(4)};
   Tensor v_new, inter;
-  for (Count i = 0; i < s.query.size(1); ++i) {
-    Tensor read = matmul(select(s.k_cumdecay, 1), state);
-    v_new = sub(select(s.new_values, 1), read);
+  for (Count i = 0; i < s.query.size(2); ++i) {
+    Tensor read = matmul(select(s.k_cumdecay, 2), state);
+    v_new = sub(select(s.new_values, 2), read);
     read.reset();
-    inter = matmul(select(s.query, 1), state);
-    Tensor within = matmul(select(s.intra_chunk_attn, 1), v_new);
+    inter = matmul(select(s.query, 2), state);
+    Tensor within = matmul(select(s.intra_chunk_attn, 2), v_new);
     within = add(inter, std::move(within));
     out = copy_into(std::move(out), part, std::move(within));
-    Tensor kept = mul(state, select(s.chunk_decay, 1));
-    Tensor update = matmul(transpose(select(s.key, 1), -1, -2), v_new);
+    Tensor kept = mul(state, select(s.chunk_decay, 2));
+    Tensor update = matmul(transpose(select(s.key, 2), -1, -2), v_new);
     state = add(std::move(kept), std::move(update));
   }
   return out;
@@ -65,7 +82,7 @@ Tensor solved_delta_rule(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, Tensor
   }
   Tensor v_beta = mul(value, unsqueeze(beta, -1));
   Tensor k_beta = mul(key, unsqueeze(beta, -1));
-  for (Tensor* x : {&query, &key, &k_beta, &v_beta, &decay}) *x = in_chunks(std::move(*x));
+  for (Tensor* x : {&query, &key, &k_beta, &v_beta, &decay}) *x = divided(std::move(*x));
   const Dim size(kDeltaChunk);
   Tensor mask = t.allocate(Shape{size, size}, Dtype::kBool, "ones");
   mask = t.allocate(Shape{size, size}, Dtype::kBool, "triu");
@@ -73,22 +90,22 @@ Tensor solved_delta_rule(Net& net, Tensor q_in, Tensor k_in, Tensor v_in, Tensor
   Tensor pairwise = sub(unsqueeze(cumulative, -1), unsqueeze(cumulative, -2));
   pairwise = masked_fill(std::move(pairwise), mask);
   pairwise = exp(std::move(pairwise));
-  Tensor system = matmul(k_beta, transpose(key, -1, -2));
+  Tensor system = products(k_beta, transpose(key, -1, -2));
   system = mul(std::move(system), pairwise);
-  Tensor within = matmul(query, transpose(key, -1, -2));
+  Tensor within = products(query, transpose(key, -1, -2));
   within = mul(std::move(within), pairwise);
   Tensor scale = exp(cumulative);
   const Tensor decayed = mul(k_beta, unsqueeze(std::move(scale), -1));
   Tensor new_values = solve_triangular(system, v_beta);
   Tensor k_cumdecay = solve_triangular(system, decayed);
-  Tensor state = zeros(t, Shape{query.dim(0), query.dim(3), value.dim(3)}, new_values.dtype());
+  Tensor state = zeros(t, Shape{query.dim(0), query.dim(1), query.dim(4), value.dim(3)}, new_values.dtype());
   Tensor out = zeros(t, new_values.shape(), new_values.dtype(), "zeros_like");
   scale = exp(cumulative);
   query = mul(query, unsqueeze(std::move(scale), -1));
-  scale = sub(narrow(cumulative, 2, kDeltaChunk - 1, Dim(1)), cumulative);
+  scale = sub(narrow(cumulative, 3, kDeltaChunk - 1, Dim(1)), cumulative);
   scale = exp(std::move(scale));
   key = mul(key, unsqueeze(std::move(scale), -1));
-  const Tensor last = exp(select(cumulative, 2));
+  const Tensor last = exp(select(cumulative, 3));
   out = scan({query, key, new_values, k_cumdecay, within, unsqueeze(unsqueeze(last, -1), -1)}, std::move(state),
              std::move(out));
   out = reshape(std::move(out), Shape{net.B, v_arg.dim(2), Dim(net.S.n() + extra), v_arg.dim(3)});

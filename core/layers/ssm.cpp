@@ -22,13 +22,6 @@ Tensor l2norm(Tensor x_in) {
   return mul(x, std::move(r));
 }
 
-Tensor in_chunks(Tensor x) {
-  const Shape s = x.shape();
-  const Dim outer(s.size(0) * s.size(1)), chunks(s.size(2) / kDeltaChunk);
-  if (s.rank == 3) return view(std::move(x), Shape{outer, chunks, Dim(kDeltaChunk)});
-  return view(std::move(x), Shape{outer, chunks, Dim(kDeltaChunk), s.dim(3)});
-}
-
 Tensor solved_rows(Tensor attn_in) {
   Tensor attn = std::move(attn_in);
   const Dim outer = attn.dim(0), chunks = attn.dim(1);
@@ -53,6 +46,14 @@ constexpr const char* kFla = "flash-linear-attention 0.4 ops/gated_delta_rule/ch
 constexpr const char* kGatedNorm =
     "transformers 5.12 models/qwen3_next/modeling_qwen3_next.py: Qwen3NextRMSNormGated.forward";
 constexpr const char* kPadding = "transformers 5.12 models/mamba2/modeling_mamba2.py: apply_mask_to_padding_states";
+
+// Batch and heads as one dimension, the tokens cut into chunks.
+Tensor in_chunks(Tensor x) {
+  const Shape s = x.shape();
+  const Dim outer(s.size(0) * s.size(1)), chunks(s.size(2) / kDeltaChunk);
+  if (s.rank == 3) return view(std::move(x), Shape{outer, chunks, Dim(kDeltaChunk)});
+  return view(std::move(x), Shape{outer, chunks, Dim(kDeltaChunk), s.dim(3)});
+}
 
 /// The chunks of torch_chunk_gated_delta_rule.
 struct Chunks {

@@ -25,8 +25,6 @@ Tensor heads_first(Tensor x);
 Tensor solved_rows(Tensor attn);
 /// l2norm: x * rsqrt((x * x).sum(-1, keepdim=True) + eps)
 Tensor l2norm(Tensor x);
-/// Batch and heads as one dimension, the tokens cut into chunks.
-Tensor in_chunks(Tensor x);
 /// torch_chunk_gated_delta_rule of transformers 5.17 on: as below, but q and k may have fewer heads.
 Tensor solved_delta_rule(Net& net, Tensor q, Tensor k, Tensor v, Tensor g, Tensor beta);
 /// torch_chunk_gated_delta_rule, or fla's kernel for it: q and k [B, S, heads, D] normalised, v [B, S, heads, D], g and

@@ -129,10 +129,12 @@ Tensor pad(Tensor x_in, int dim, Count extra) {
   const Tensor x = std::move(x_in);
   Tape& t = x.tape();
   Node* n = t.record("constant_pad_nd", pad_backward, {&x});
-  Shape s = x.shape();
-  Dim& d = s.dims[dim < 0 ? s.rank + dim : dim];
-  if (extra > 0) d = Dim(d.n() + extra);
-  s.make_contiguous();
+  Shape s = elementwise_shape({&x});  // by nothing it is a clone
+  if (extra > 0) {
+    Dim& d = s.dims[dim < 0 ? s.rank + dim : dim];
+    d = Dim(d.n() + extra);
+    s.make_contiguous();
+  }
   Tensor out = t.allocate(s, x.dtype(), "constant_pad_nd");
   t.attach(n, out);
   return out;
