@@ -253,7 +253,8 @@ Tensor features(Net& net) {
   const Tensor last = tower.arch.program->forward(tower);
   tower.hands_out_all = false;
   Tensor made = project(net, tower, last);
-  let_tower_go(tower);
+  let_tower_go(net, tower, last);
+  net.keep_image_output(made);
   return made;
 }
 

@@ -72,7 +72,8 @@ Tensor features(Net& net) {
   const Tensor last = tower.arch.program->forward(tower);
   const bool chosen = !tower.arch.pictures.layers.empty();
   Tensor made = project(net, chosen ? selected_features(net, tower) : last, chosen);
-  let_tower_go(tower);
+  let_tower_go(net, tower, last);
+  net.keep_image_output(made);
   return made;
 }
 

@@ -39,8 +39,9 @@ Tensor features(Net& net) {
   {
     const Tensor last = tower.arch.program->forward(tower);
     made = aligned(net, last);
+    let_tower_go(net, tower, last);
   }
-  let_tower_go(tower);
+  net.keep_image_output(made);
   return view(made, Shape{Dim(made.size(0) * made.size(1)), net.H});
 }
 

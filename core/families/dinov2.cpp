@@ -132,7 +132,9 @@ bool is_written_anew(const Net& net) {
 }
 
 Tensor attention_block(Net& net, Tensor hidden) {
-  if (is_written_anew(net)) return vit_attention(net, std::move(hidden), kAttention);
+  if (is_written_anew(net)) {
+    return vit_attention(net, std::move(hidden), kAttention, encoder_attention(net));
+  }
   Scope in(net.tape, "attention", kAttention);
   const Tensor x = std::move(hidden);
   const bool bias = net.arch.attention_bias;

@@ -60,6 +60,7 @@ Tensor last_hidden_state(Net& net) {
   Net& tower = tower_part(net, Dim(picture_count(net)));
   Tensor last = tower.arch.program->forward(tower);
   tower.outer_locals.clear();
+  net.keep_image_output(last);
   return last;
 }
 
@@ -77,8 +78,9 @@ Tensor gemma3_features(Net& net) {
   pooled = transpose(view(std::move(pooled), Shape{last.dim(0), width, tokens}), 1, 2);
   const Tensor weight = net.parameter(kName, "mm_input_projection_weight", Shape{width, net.H});
   const Tensor normed = gemma_norm(net, "multi_modal_projector.mm_soft_emb_norm", pooled);
-  Tensor projected = matmul(normed, weight);
-  return to(std::move(projected), last.dtype());
+  Tensor projected = to(matmul(normed, weight), last.dtype());
+  net.keep_image_output(projected);
+  return projected;
 }
 
 namespace {
@@ -86,7 +88,9 @@ namespace {
 Tensor linear_features(Net& net) {
   const Tensor last = last_hidden_state(net);
   Scope in(net.tape, "multi_modal_projector", kPali);
-  return net.linear("multi_modal_projector.linear", last, net.H, true);
+  Tensor projected = net.linear("multi_modal_projector.linear", last, net.H, true);
+  net.keep_image_output(projected);
+  return projected;
 }
 
 Tensor merge3(Net& net, Tensor embeds) {

@@ -122,6 +122,7 @@ Tensor tower(Net& net) {
   hidden = net.layers({"visual.blocks", net.arch.num_layers, block}, std::move(hidden));
   hidden = rms_norm(net, "visual.post_layernorm", std::move(hidden));
   hidden = downsampled(net, std::move(hidden));
+  net.keep_image_output(hidden);
   return merger(net, hidden);
 }
 

@@ -163,7 +163,10 @@ Tensor features(Net& net) {
   Tensor h = net.layer_norm("multi_modal_projector.layer_norm", x);
   h = net.linear("multi_modal_projector.linear_1", std::move(h), net.H, true);
   h = activate(net.arch.pictures.activation, std::move(h));
-  return net.linear("multi_modal_projector.linear_2", std::move(h), net.H, true);
+  h = net.linear("multi_modal_projector.linear_2", std::move(h), net.H, true);
+  net.keep_image_output(last);
+  net.keep_image_output(h);
+  return h;
 }
 
 Tensor merge(Net& net, Tensor embeds) {

@@ -170,6 +170,7 @@ Tensor features(Net& net) {
   std::vector<Tensor> made;
   {
     const Tensor last = siglip2_tower(part, all);
+    net.keep_image_output(last);
     part.pixel_values.reset();
     const std::size_t projector = net.tape.parameter_place();  // the same for each piece
     for (const Piece& piece : all) {
@@ -178,6 +179,7 @@ Tensor features(Net& net) {
       made.push_back(projected(net, std::move(feature), piece));
     }
   }
+  for (const Tensor& picture : made) net.keep_image_output(picture);
   return cat(made, 0);
 }
 

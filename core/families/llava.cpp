@@ -51,6 +51,14 @@ void let_tower_go(Net& tower) {
   tower.let_handed_out_go();
 }
 
+void let_tower_go(Net& net, Net& tower, const Tensor& last) {
+  if (net.job.framework.at_least(5, 18)) {
+    net.image_outputs = std::exchange(tower.handed_out, {});
+    net.keep_image_output(last);
+  }
+  let_tower_go(tower);
+}
+
 namespace {
 
 // What the configurations of all say alike; `towers` and `layer`: which tower, and which of its hidden states, where
@@ -160,19 +168,22 @@ Tensor projected(Net& net, Dim pictures, Tensor (*pool)(Net& net, Tensor selecte
   if (pool != nullptr) selected = pool(net, std::move(selected));
   Tensor features = project(net, selected);
   selected.reset();
-  let_tower_go(tower);
+  let_tower_go(net, tower, last);
   return features;
 }
 
 // VipLlavaModel.get_image_features: a norm over all layers' states before the projector.
 Tensor vip_features(Net& net) {
-  return projected(net, Dim(picture_count(net)), [](Net& n, Tensor selected) {
+  Tensor features = projected(net, Dim(picture_count(net)), [](Net& n, Tensor selected) {
     return n.layer_norm("multi_modal_projector.projector_layernorm", std::move(selected));
   });
+  net.keep_image_output(features);
+  return features;
 }
 
 Tensor llava_features(Net& net) {
   Tensor features = projected(net, Dim(picture_count(net)));
+  net.keep_image_output(features);
   if (net.arch.parts.front().model_type == "pixtral") {
     const Shape flat_rows{Dim(features.numel() / net.H.n()), net.H};
     const Tensor rows = view(std::move(features), flat_rows);
@@ -298,6 +309,7 @@ Tensor next_features(Net& net) {
   const Pieces pieces = split(std::move(features), 0, std::vector<Count>(static_cast<std::size_t>(count), tiles));
   std::vector<Tensor> all;
   for (const Tensor& picture : pieces.part) all.push_back(packed(net, picture, newline, t));
+  for (const Tensor& picture : all) net.keep_image_output(picture);
   return cat(all, 0);
 }
 
@@ -324,6 +336,7 @@ Tensor video_features(Net& net) {
   const Pieces videos = split(std::move(features), 0, std::vector<Count>(static_cast<std::size_t>(rows), each));
   std::vector<Tensor> all;
   for (const Tensor& video : videos.part) all.push_back(view(video, Shape{Dim(each * video.size(1)), net.H}));
+  net.keep_image_output(all.front());
   return cat(all, 0);
 }
 
@@ -345,6 +358,7 @@ Tensor vision_features(Net& net) {
   h = reshape(std::move(h), Shape{net.B, tokens, net.H});
   const Tensor line = clone(expand(view(newline, Shape{Dim(1), Dim(1), net.H}), Shape{net.B, Dim(1), net.H}));
   h = cat({&h, &line}, 1);
+  net.keep_image_output(h);
   return view(std::move(h), Shape{Dim(rows * (tokens.n() + 1)), net.H});
 }
 

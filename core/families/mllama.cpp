@@ -308,6 +308,7 @@ void see(Net& net) {
   const Declared unused(net);
   Tensor states = tower(net);
   if (!unused) net.outer_locals.push_back(states);  // MllamaModel.forward: vision_outputs
+  if (!unused) net.keep_image_output(states);
   states = net.linear("multi_modal_projector", std::move(states), net.H, true);
   const Shape rows{Dim(states.size(0) * states.size(1)), states.dim(2), net.H};
   net.shared.encoder_states = view(std::move(states), rows);

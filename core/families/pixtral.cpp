@@ -62,8 +62,10 @@ Tensor layer(Net& net, Tensor hidden) {
 
 void make_rotation(Net& net, Dtype dtype) {
   Tape& t = net.tape;
-  const Count side = net.arch.image_size / net.arch.patch_size;
-  for (const char* table : {"inv_freq", "original_inv_freq"}) t.buffer(table, side * side * net.hd.n() * 4);
+  // Until transformers 5.17 a row for each place.
+  const Count side = net.arch.image_size / net.arch.patch_size, half = net.hd.n() / 2;
+  const Count kept = net.job.framework.at_least(5, 17) ? half : side * side * net.hd.n();
+  for (const char* table : {"inv_freq", "original_inv_freq"}) t.buffer(table, kept * 4);
   const Shape shape{Dim(1), net.S, net.hd};
   const Tensor freqs = t.allocate(shape, Dtype::kFp32, "index");
   Tensor cos = t.allocate(shape, Dtype::kFp32, "cos");
@@ -172,8 +174,9 @@ Tensor features(Net& net) {
     x = net.linear("multi_modal_projector.linear_1", std::move(x), net.H, net.arch.pictures.bias);
     x = activate(net.arch.pictures.activation, std::move(x));
     x = net.linear("multi_modal_projector.linear_2", std::move(x), net.H, net.arch.pictures.bias);
+    let_tower_go(net, part, last);
   }
-  let_tower_go(part);
+  net.keep_image_output(x);
   const Count pictures = picture_count(net);
   const std::vector<Count> sizes(static_cast<std::size_t>(pictures), x.size(0) / pictures);
   const Pieces pieces = split(std::move(x), 0, sizes);

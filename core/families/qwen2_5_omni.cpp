@@ -220,6 +220,7 @@ Tensor with_pictures(Net& net, Tensor embeds) {
   const Declared alone(net);
   Net& part = qwen_tower_part(net);
   const Tensor features = part.arch.program->forward(part);
+  net.image_outputs = std::exchange(part.image_outputs, {});
   part.shared = {};
   part.pixel_values.reset();
   if (alone) return embeds;

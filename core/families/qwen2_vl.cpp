@@ -327,6 +327,8 @@ Tensor features(Net& net) {
   Tensor rows = tower.arch.program->forward(tower);
   tower.shared = {};
   tower.pixel_values.reset();
+  net.image_outputs = std::exchange(tower.image_outputs, {});
+  net.keep_image_output(rows);
   return joined_pictures(net, std::move(rows));
 }
 
@@ -445,6 +447,7 @@ Tensor tower(Net& net) {
   Tensor hidden = net.hooked_inputs(qwen_patches(net, false, kPatches));
   const VisionTables tables = vision_tables(net);
   hidden = net.layers({"visual.blocks", net.arch.num_layers, qwen2_vl_block}, std::move(hidden));
+  net.keep_image_output(hidden);
   return merger(net, hidden);
 }
 
@@ -477,6 +480,7 @@ Tensor qwen_window_tower(Net& net, const char* source, Tensor (*block)(Net& towe
     net.shared.cos = rotary;
   }
   hidden = net.layers({"visual.blocks", net.arch.num_layers, block}, std::move(hidden));
+  net.keep_image_output(hidden);
   Tensor out = merger(net, hidden);
   const Tensor reverse = t.allocate(Shape{merged}, Dtype::kInt64, "argsort");
   return gather_rows(std::move(out), reverse);

@@ -190,6 +190,8 @@ Tensor qwen3_vl_features(Net& net) {
   part.pixel_values.reset();
   net.outer_locals = std::move(part.outer_locals);
   net.outer_locals.push_back(merged);
+  for (const Tensor& made : net.outer_locals) net.keep_image_output(made);
+  for (const Tensor& deep : part.model_locals) net.keep_image_output(deep);
   net.handed_out.clear();
   for (Tensor& deep : part.model_locals) net.handed_out.emplace_back(-1, std::move(deep));
   part.model_locals.clear();
@@ -203,7 +205,10 @@ Tensor features(Net& net) {
 }
 
 Tensor merge(Net& net, Tensor embeds) {
-  return merge_features(net, std::move(embeds), features, kModel, false);
+  Tensor merged = merge_features(net, std::move(embeds), features, kModel, false);
+  if (!net.job.framework.at_least(5, 18)) return merged;
+  for (auto& [instance, deep] : net.handed_out) deep = joined_pictures(net, std::move(deep));
+  return merged;
 }
 
 Tensor layer(Net& net, Tensor hidden) {

@@ -253,7 +253,9 @@ Tensor decoder_rows2(Net& net, Tensor rows) {
 }
 
 Tensor merge2(Net& net, Tensor embeds) {
-  return merge_features(net, std::move(embeds), gemma3_features, kModel2, false);
+  Tensor merged = merge_features(net, std::move(embeds), gemma3_features, kModel2, false);
+  net.let_image_outputs_go();  // its encoder takes the pooled ones alone
+  return merged;
 }
 
 const Tensor& mask2(const Net& net) {

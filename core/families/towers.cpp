@@ -258,7 +258,7 @@ Tensor merge_features(Net& net, Tensor embeds, Tensor (*features_of)(Net& net), 
     const Scope in(net.tape, "", source);
     features = to(std::move(features), embeds.dtype());
   }
-  if (returned) net.image_hidden_states = features;  // as they go into the text
+  if (returned && !net.returns_image_outputs()) net.image_hidden_states = features;  // as they go into the text
   return scatter_features(net, std::move(embeds), std::move(features), source);
 }
 

@@ -49,6 +49,8 @@ Tensor merge_features(Net& net, Tensor embeds, Tensor (*features_of)(Net& net), 
 void read_feature_layers(ConfigFields& fields, Architecture& tower, std::vector<Count> standard,
                          std::string_view key = "vision_feature_layer");
 void let_tower_go(Net& tower);
+/// The same of what its model's outputs name since transformers 5.18: its last hidden state, and all that it hands out.
+void let_tower_go(Net& net, Net& tower, const Tensor& last);
 
 /// PixtralVisionModel's forward and configuration (pixtral.cpp).
 extern const Program kPixtralTower;

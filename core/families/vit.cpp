@@ -155,7 +155,7 @@ Tensor vit_embed(Net& net) {
   return embeddings;
 }
 
-Tensor vit_attention(Net& net, Tensor hidden, const char* source) {
+Tensor vit_attention(Net& net, Tensor hidden, const char* source, const AttentionOptions& options) {
   Scope in(net.tape, "attention", source);
   const Tensor x = std::move(hidden);
   const bool bias = net.arch.attention_bias;
@@ -165,10 +165,6 @@ Tensor vit_attention(Net& net, Tensor hidden, const char* source) {
   k = split_heads(net, std::move(k), net.A, net.hd);
   Tensor v = net.linear("attention.v_proj", x, net.Q, bias);
   v = split_heads(net, std::move(v), net.A, net.hd);
-  AttentionOptions options;
-  options.dropout = net.arch.attention_dropout;
-  options.causal = false;
-  options.has_groups = false;
   Tensor out = attention(net, q, k, v, options);
   return net.linear("attention.o_proj", std::move(out), net.H, true);
 }
@@ -193,7 +189,11 @@ Tensor vit_layer(Net& net, Tensor hidden) {
   const double p = net.arch.residual_dropout;
   Tensor residual = std::move(hidden);
   Tensor h = net.layer_norm("layernorm_before", residual);
-  h = vit_attention(net, std::move(h), kAttention);
+  AttentionOptions options;
+  options.dropout = net.arch.attention_dropout;
+  options.causal = false;
+  options.has_groups = false;
+  h = vit_attention(net, std::move(h), kAttention, options);
   h = dropout(std::move(h), p);
   h = add(std::move(h), residual);
   residual = h;

@@ -14,7 +14,7 @@ void vit_pictures(Net& net);
 /// ViTEmbeddings.forward of the pictures in input_ids.
 Tensor vit_embed(Net& net);
 /// ViTAttention.forward
-Tensor vit_attention(Net& net, Tensor hidden, const char* source);
+Tensor vit_attention(Net& net, Tensor hidden, const char* source, const AttentionOptions& options);
 /// VideoMAELayer.forward, which is ViT's before it was written anew: YOLOS's and DPT's too.
 Tensor videomae_layer(Net& net, Tensor hidden);
 /// ViTModel.layernorm

@@ -11,10 +11,20 @@ namespace {
 void convert_outputs(Net& net, Outputs& outputs) {
   Scope in(net.tape, "outputs", "accelerate 1.14 utils/operations.py: convert_outputs_to_fp32");
   const std::vector<Tensor> converted = outputs.rest;  // the argument lives until the call returns
+  Tape& t = net.tape;
+  auto images = net.image_outputs;
+  for (auto& [instance, image] : net.image_outputs) {
+    t.begin_segment(t.phase(), instance);
+    image = to(std::move(image), Dtype::kFp32);
+  }
+  if (!images.empty()) t.begin_segment(t.phase(), -1);
   for (Tensor& output : outputs.rest) {
     if (!net.job.has_outer_loss()) output = detach(std::move(output));
     output = to(std::move(output), Dtype::kFp32);
   }
+  std::swap(images, net.image_outputs);
+  net.let_image_outputs_go();
+  net.image_outputs = std::move(images);
 }
 
 // What the root of accelerate's FSDP 2 returns is cast to the dtype of mixed precision (output_dtype of accelerate 1.14
@@ -62,6 +72,8 @@ Outputs call_model(Net& net, const Program& program, bool prepared) {
     outputs = program.heads.find(net.arch.head)->forward(net, program, std::move(body));
     net.last_hidden.reset();
     net.model_locals.clear();
+    // What scores a sequence returns its scores alone (modeling_layers.py: GenericForSequenceClassification).
+    if (net.arch.head != Head::kCausalLm && net.arch.head != Head::kNone) net.let_image_outputs_go();
   }
   net.shared = {};
   // io_same_device of the hook on the model itself: what it returns is sent to where its input was.
@@ -80,6 +92,7 @@ Outputs call_model(Net& net, const Program& program, bool prepared) {
   t.clear_autocast_cache();
   if (prepared && job.recipe.autocast && job.outputs_to_fp32) convert_outputs(net, outputs);
   narrow_outputs(net, outputs);
+  if (!net.holds_outputs) net.let_image_outputs_go();
   return outputs;
 }
 

@@ -938,6 +938,7 @@ void Net::leave_body(Tensor last_hidden_state) {
   shared = {};  // masks and tables
   model_locals.clear();
   outer_locals.clear();
+  if (!returns_image_outputs()) let_image_outputs_go();
   outputs_weights.reset();
 }
 

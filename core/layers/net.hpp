@@ -81,6 +81,10 @@ class Net {
 
   /// Lets go of `handed_out`, each hidden state in a stretch of its layer.
   void let_handed_out_go();
+  /// Adds to `image_outputs`, where the release has them.
+  void keep_image_output(const Tensor& made);
+  void let_image_outputs_go();
+  bool returns_image_outputs() const;  ///< transformers 5.24: the model's outputs have them
 
   /// A micro-step begins: its forward comes to the same stacks in the same order as the one before. A pipeline's stages
   /// have a stack each.
@@ -150,6 +154,10 @@ class Net {
   Tensor (*merge)(Net& net, Tensor embeds) = nullptr;  ///< what the outer one does with the token table's output
   /// Hidden states that a list of layers hands out beside its last one, and the layer on the tape that made each.
   std::vector<std::pair<std::int16_t, Tensor>> handed_out;
+  /// What a tower returned and what became of it, likewise: since transformers 5.18 the model's forward has a name for
+  /// that (mm_encoder_outputs), since 5.24 its outputs, too (image_outputs).
+  std::vector<std::pair<std::int16_t, Tensor>> image_outputs;
+  bool holds_outputs = false;              ///< who calls the model lets go of what it returns, and of these
   std::vector<Tensor> leaves;              ///< tensors made to require a gradient: the graph holds them to its end
   Tensor attention_weights;                ///< what eager attention returns beside its output: its layer has a name
                                            ///< for it ("_") and so holds it until it returns

@@ -238,14 +238,34 @@ Tensor Net::layers(const Stack& stack, Tensor hidden) {
   return hidden;
 }
 
-void Net::let_handed_out_go() {
+namespace {
+
+void let_go(Tape& tape, std::vector<std::pair<std::int16_t, Tensor>>& names) {
   const Phase phase = tape.phase();
-  for (auto& [instance, hidden] : handed_out) {
+  for (auto& [instance, hidden] : names) {
     tape.begin_segment(phase, instance);
     hidden.reset();
   }
-  handed_out.clear();
+  names.clear();
   tape.begin_segment(phase, -1);
+}
+
+}  // namespace
+
+void Net::let_handed_out_go() {
+  let_go(tape, handed_out);
+}
+
+void Net::keep_image_output(const Tensor& made) {
+  if (job.framework.at_least(5, 18)) image_outputs.emplace_back(-1, made);
+}
+
+bool Net::returns_image_outputs() const {
+  return job.framework.at_least(5, 24);
+}
+
+void Net::let_image_outputs_go() {
+  if (!image_outputs.empty()) let_go(tape, image_outputs);
 }
 
 Tensor run_one_stack(Net& net, Tensor (*embed)(Net&), Tensor (*layer)(Net&, Tensor), Tensor (*norm)(Net&, Tensor),

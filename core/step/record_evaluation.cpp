@@ -171,6 +171,7 @@ Outputs evaluate(Net& net, const Program& program, const Divided& divided) {
     divided.own->enter_model();
   }
   if (divided.reference != nullptr) divided.reference->begin_scoring(false);
+  net.holds_outputs = true;
   Outputs outputs = call_model(net, program);
   if (net.job.preference != Preference::kNone) {
     outputs.loss = preference_loss(net, program, outputs.rest.front(), {divided.own, divided.reference});
@@ -200,6 +201,7 @@ void record_batches(const Net& trained, const Architecture& calm, const Training
       if (net.labels.defined()) keep(labels, {net.labels});
     }
     outputs = {};
+    net.let_image_outputs_go();
     net.end_micro_step();
     let_batch_go(net);
   }

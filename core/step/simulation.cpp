@@ -130,7 +130,9 @@ void run_micro_step(Net& net, const Program& program, bool is_last, const Placem
     placement->enter_model();
   }
   t.set_offloading(job.offload.activations);
+  net.holds_outputs = true;
   Outputs outputs = call_model(net, program);
+  net.holds_outputs = false;
   let_copies_go(net);
   if (placement != nullptr) placement->join(outputs.rest);
   if (job.preference != Preference::kNone && !job.is_megatron()) {
@@ -144,6 +146,7 @@ void run_micro_step(Net& net, const Program& program, bool is_last, const Placem
   log_sft_metrics(net, outputs);
   if (!job.keep_outputs) outputs.rest.clear();
   if (!job.keep_outputs) let_prefix_go(net);
+  if (!job.keep_outputs) net.let_image_outputs_go();
   Tensor root = std::move(outputs.loss);
   t.backward(std::move(root));
   t.begin_segment(Phase::kBackward, -1);
@@ -156,6 +159,7 @@ void run_micro_step(Net& net, const Program& program, bool is_last, const Placem
   net.end_micro_step();
   let_prefix_go(net);
   outputs.rest.clear();
+  net.let_image_outputs_go();
   let_batch_go(net);
 }
 
