@@ -81,6 +81,8 @@ constexpr const char* kLayer =
 constexpr const char* kAttention =
     "transformers 5.12 models/minimax_m3_vl/modeling_minimax_m3_vl.py: MiniMaxM3VLAttention.forward";
 constexpr const char* kIndexer = "transformers 5.12 models/minimax_m3_vl/modeling_minimax_m3_vl.py: MiniMaxM3VLIndexer";
+// transformers 5.13 on: MiniMaxM3VLIndexer.build_block_mask repeats the kept blocks for each head.
+constexpr int kByHeadRelease = 13;
 constexpr const char* kMlp =
     "transformers 5.12 models/minimax_m3_vl/modeling_minimax_m3_vl.py: MiniMaxM3VLDenseMLP.forward";
 constexpr const char* kExperts =
@@ -117,17 +119,22 @@ void score_blocks(Net& net, const Tensor& x, Count filled) {
   if (filled > net.S.n()) scores = pad_last(std::move(scores), filled - net.S.n());
 }
 
-// The additive mask that hides all but the best blocks of keys.
+// The additive mask that hides all but the best blocks of keys; since kByHeadRelease each head has its own.
 Tensor block_mask(Net& net, const Tensor& x, const Tensor& mask, Dtype dtype) {
   Scope in(net.tape, "self_attn.indexer", kIndexer);
   Tape& t = net.tape;
   const Count block = net.arch.latent.index_block;
   const Count filled = t.is_multiple(net.S.n(), block) ? net.S.n() : t.round_up(net.S.n(), block);
   score_blocks(net, x, filled);
-  const Shape pairs{net.B, Dim(1), net.S, net.S};
-  const Tensor kept = t.allocate(Shape{net.B, net.S, Dim(filled)}, Dtype::kBool, "repeat_interleave");
+  const bool by_head = net.job.framework.at_least(5, kByHeadRelease);
+  const Dim one(1), selections(by_head ? net.arch.latent.index_heads : 1);
+  const Shape pairs{net.B, by_head ? net.A : one, net.S, net.S};
+  Tensor kept = t.allocate(Shape{net.B, selections, net.S, Dim(filled)}, Dtype::kBool, "repeat_interleave");
+  if (by_head) kept = t.allocate(pairs, Dtype::kBool, "repeat_interleave");
   Tensor other;
-  if (!mask.defined() || mask.dtype() != Dtype::kBool) other = t.allocate(pairs, Dtype::kBool, "gt");
+  if (!mask.defined() || mask.dtype() != Dtype::kBool) {
+    other = t.allocate(Shape{net.B, one, net.S, net.S}, Dtype::kBool, "gt");
+  }
   const Tensor keep = t.allocate(pairs, Dtype::kBool, "bitwise_and");
   const Tensor none = zeros(t, pairs, dtype);
   return masked_fill(none, t.allocate(pairs, Dtype::kBool, "bitwise_not"));
