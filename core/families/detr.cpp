@@ -190,18 +190,20 @@ Tensor as_heads(Net& net, Tensor x) {
 
 // Positions are added to queries and keys; values have none.
 Tensor attend(Net& net, const AttentionNames& names, const Tensor& query_input, const Tensor& key_input,
-              const Tensor& values) {
+              const Tensor& values, const Tensor& mask) {
   Scope in(net.tape, names.scope, kAttention);
   Tensor q = as_heads(net, net.linear(names.q, query_input, net.H, true));
   Tensor k = as_heads(net, net.linear(names.k, key_input, net.H, true));
   Tensor v = as_heads(net, net.linear(names.v, values, net.H, true));
-  Tensor out = attention(net, q, k, v, encoder_attention(net));
+  AttentionOptions options = encoder_attention(net);
+  options.mask = mask;
+  Tensor out = attention(net, q, k, v, options);
   return net.linear(names.o, std::move(out), net.H, true);
 }
 
-Tensor self_attention(Net& net, const Tensor& x, const Tensor& positions) {
+Tensor self_attention(Net& net, const Tensor& x, const Tensor& positions, const Tensor& mask) {
   const Tensor input = add(x, positions);
-  return attend(net, kSelf, input, input, x);
+  return attend(net, kSelf, input, input, x, mask);
 }
 
 Tensor joined(Net& net, const char* norm, const Tensor& residual, Tensor said) {
@@ -228,7 +230,7 @@ Tensor feed_forward(Net& net, Tensor hidden) {
 Tensor encoder_layer(Net& net, Tensor hidden_in) {
   Scope in(net.tape, "", kEncoderLayer);
   Tensor hidden = std::move(hidden_in);
-  Tensor h = self_attention(net, hidden, net.shared.bias);
+  Tensor h = self_attention(net, hidden, net.shared.bias, net.shared.causal_mask);
   hidden = joined(net, "self_attn_layer_norm", hidden, std::move(h));
   hidden = feed_forward(net, std::move(hidden));
   // torch.isfinite(hidden_states).all()
@@ -240,12 +242,12 @@ Tensor encoder_layer(Net& net, Tensor hidden_in) {
 Tensor decoder_layer(Net& net, Tensor hidden_in) {
   Scope in(net.tape, "", kDecoderLayer);
   Tensor hidden = std::move(hidden_in);
-  Tensor h = self_attention(net, hidden, net.shared.condition);
+  Tensor h = self_attention(net, hidden, net.shared.condition, {});
   hidden = joined(net, "self_attn_layer_norm", hidden, std::move(h));
   {
     const Tensor queries = add(hidden, net.shared.condition);
     const Tensor keys = add(net.shared.encoder_states, net.shared.bias);
-    h = attend(net, kCross, queries, keys, net.shared.encoder_states);
+    h = attend(net, kCross, queries, keys, net.shared.encoder_states, net.shared.causal_mask);
   }
   hidden = joined(net, "encoder_attn_layer_norm", hidden, std::move(h));
   return feed_forward(net, std::move(hidden));
@@ -304,6 +306,9 @@ Tensor forward(Net& net) {
   const Tensor spatial = positions(net, height, width);
   encoder.shared.bias = spatial;
   Tensor states = dropout(flat, net.arch.residual_dropout);
+  // `padding`: pictures of several sizes, the smaller ones filled up (DetrImageProcessor: pixel_mask).
+  const bool eager = net.job.attention == AttentionKernel::kEager;
+  encoder.shared.causal_mask = bidirectional_mask(encoder, states, eager, places, places);
   states = encoder.layers({"model.encoder.layers", net.arch.num_layers, encoder_layer}, std::move(states));
   Net& decoder = net.part(net.arch.parts[kDecoder], net.B, Dim(net.arch.pictures.tokens));
   const Tensor table =
@@ -312,6 +317,8 @@ Tensor forward(Net& net) {
   decoder.shared.bias = spatial;
   decoder.shared.encoder_states = states;
   const Tensor queries = zeros(t, decoder.shared.condition.shape(), table.dtype(), "zeros_like");
+  decoder.shared.causal_mask =
+      bidirectional_mask(decoder, queries, eager, Dim(net.arch.pictures.tokens), places);
   Tensor hidden = decoder.layers({"model.decoder.layers", decoder.arch.num_layers, decoder_layer}, queries);
   hidden = net.layer_norm("model.decoder.layernorm", std::move(hidden));
   net.leaves.push_back(std::move(states));  // encoder_last_hidden_state

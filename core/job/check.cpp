@@ -390,7 +390,8 @@ void check_parts(const Architecture& a, const TrainingJob& job, Issues& issues) 
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/image_size",
         "No sample has a picture: say how many in \"images_per_sample\", or \"video_frames\".");
   }
-  if (job.padding && a.image_size > 0 && a.language == nullptr && a.vocab_size == 0) {
+  const bool sees_alone = a.image_size > 0 && a.language == nullptr && a.vocab_size == 0;
+  if (job.padding && sees_alone && a.num_decoder_layers == 0) {
     add(issues, "IGNORED_OPTION", Severity::kWarning, "/padding", "Pictures have no padding: it has no effect.",
         "false");
   }
