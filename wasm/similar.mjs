@@ -89,7 +89,9 @@ try {
   const is = (kind) => (item) => item[0].startsWith(` (${kind} `);
   const functions = items.filter(is("func"));
   const rest = items.filter((item) => !is("func")(item) && !is("export")(item));
-  const inOrder = ordered(functions).map((f) => functions[f]);
+  // Where a run of likeness ends, the next one begins with what is left first: of an order that is made already.
+  const once = ordered(functions).map((f) => functions[f]);
+  const inOrder = ordered(once).map((f) => once[f]);
   const lines = [...rest, ...inOrder, ...items.filter(is("export"))].flat();
   writeFileSync(text, `(module\n${lines.join("\n")}\n)\n`);
   execFileSync(tool("wasm-as"), [...features, text, "-o", binary]);

@@ -1,6 +1,17 @@
 // The catalog without what only its editors need (sources, notes, checks): what the engine reads, and nothing else.
 // tests/wasm asserts that the engine answers the same from either.
 
+import { readFileSync } from "node:fs";
+
+/** Of each model type what a configuration need not say: keys of top level whose value is the class's default. */
+const defaults = JSON.parse(readFileSync(new URL("defaults.json", import.meta.url), "utf8"));
+
+function withoutDefaults(config) {
+  const known = defaults[config.model_type] ?? {};
+  const says = ([key, value]) => !(key in known) || JSON.stringify(known[key]) !== JSON.stringify(value);
+  return Object.fromEntries(Object.entries(config).filter(says));
+}
+
 const pick = (object, keys) => Object.fromEntries(keys.filter((key) => key in object).map((key) => [key, object[key]]));
 
 const isObject = (value) => value !== null && typeof value === "object";
@@ -29,6 +40,7 @@ function inOneOrder(value, counts) {
 
 export function compactModels(text) {
   const { schema, date, models } = JSON.parse(text);
+  for (const model of models) model.config = withoutDefaults(model.config);
   const counts = models.reduce((sum, model) => countKeys(model.config, sum), {});
   return JSON.stringify({
     schema,

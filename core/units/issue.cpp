@@ -3,6 +3,16 @@
 #include "core/units/excerpt.hpp"
 
 namespace tidemark {
+
+Issue::Issue(const char* code_of, Severity how, const char* where, const char* what, const char* instead)
+    : code(code_of), severity(how), path(where), message(what), suggestion(instead) {}
+
+Issue::Issue(std::string code_of, Severity how, std::string where, std::string what, std::string instead)
+    : code(std::move(code_of)),
+      severity(how),
+      path(std::move(where)),
+      message(std::move(what)),
+      suggestion(std::move(instead)) {}
 namespace {
 
 constexpr std::size_t kMostIssues = 50;

@@ -9,6 +9,11 @@ enum class Severity { kError, kWarning, kNote };
 
 /// One thing to tell the user about the request. Errors are values: nothing is thrown and nothing is lost silently.
 struct Issue {
+  Issue() = default;
+  // Out of line: hundreds of places make one.
+  Issue(const char* code_of, Severity how, const char* where, const char* what, const char* instead);
+  Issue(std::string code_of, Severity how, std::string where, std::string what, std::string instead);
+
   std::string code;                        ///< stable, upper snake case: "UNKNOWN_KEY"
   Severity severity = Severity::kWarning;  ///< an error means that there is no estimate
   std::string path;                        ///< JSON pointer into the request: "/adapter/rank"

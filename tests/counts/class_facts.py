@@ -9,8 +9,8 @@ that it leaves out; `holder`: what it names that has the input embeddings in it;
 several layers; `pieces`: what it names that lies in another so named.
 
 tests/unit/class_facts_test.cpp holds the families to class_facts.jsonl, which is what this wrote with transformers
-5.12.1 and torch 2.14.1, and of their attention and checkpoints to class_facts_5_24.jsonl: these three keys of what it
-wrote with 5.24.0. The lines of standard input are the rows of core/families.
+5.12.1 and torch 2.14.1, and of their attention, checkpoints and `_no_split_modules` to class_facts_5_24.jsonl: these
+keys of what it wrote with 5.24.0. The lines of standard input are the rows of core/families.
 """
 import json
 import sys

@@ -39,9 +39,11 @@ def total(model):
 
 
 def own_names(model):
-    """Of the linear layers in lists of layers: the last part of the first one's name and of the last one's."""
+    """Of the linear layers in lists of layers: the last part of the first one's name and of the last one's, but for what a convolution is called, too
+    (PEFT adapts it, which is not modelled)."""
+    others = {name.rsplit(".", 1)[-1] for name, module in model.named_modules() if isinstance(module, torch.nn.modules.conv._ConvNd)}
     names = [name.rsplit(".", 1)[-1] for name, module in model.named_modules() if isinstance(module, torch.nn.Linear) and re.search(r"\.\d+\.", name)]
-    names = [name for name in names if not name.isdigit()]
+    names = [name for name in names if not name.isdigit() and name not in others]
     return sorted({names[0], names[-1]}) if names else None
 
 

@@ -89,10 +89,13 @@ test("the page's shortened catalog loses nothing that the engine reads", async (
     assert.equal(page.handleText(question), engine.handleText(question));
   }
   for (const { id } of engine.handle({ verb: "catalog", list: "models" }).models) {
-    assert.equal(
-      page.handleText({ model: id, micro_batch_size: -1 }),
-      engine.handleText({ model: id, micro_batch_size: -1 }),
-    );
+    for (const question of [
+      { model: id, micro_batch_size: -1 },
+      { model: id, sequence_length: 640, allocator: false },
+      { model: id, sequence_length: 640, method: "lora", images_per_sample: 1, allocator: false },
+    ]) {
+      assert.equal(page.handleText(question), engine.handleText(question));
+    }
   }
 });
 
