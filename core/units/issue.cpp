@@ -1,5 +1,7 @@
 #include "core/units/issue.hpp"
 
+#include <utility>
+
 #include "core/units/excerpt.hpp"
 
 namespace tidemark {
