@@ -81,7 +81,7 @@ void ZeroGather::open_containers(std::size_t module, std::size_t from) {
   const Parameter& p = first_of(module);
   if (instances_[module] < 0) {
     // PeftModel, LoraModel and the model with a head before the first and the last of all; the model without, too.
-    const Count around = job_.has_adapter() ? 3 : 1;
+    const Count around = job_.has_adapter() && !reference_ ? 3 : 1;
     if (module == 0)
       ahead_ += around + 1;
     else
