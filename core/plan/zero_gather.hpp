@@ -50,7 +50,7 @@ class ZeroGather : public Sharded {
   void begin_token() override;
   void end_token() override;
   void backward_uses(std::int32_t parameter) override;
-  void backward_reads(std::int32_t storage) override;
+  Tensor backward_reads(std::int32_t storage) override;
   Tensor gathered(std::int32_t storage) override;
   /// runtime/zero/linear.py LinearFunctionForZeroStage3, which takes F.linear's place (memory_efficient_linear).
   bool linear_keeps_input() const override { return true; }

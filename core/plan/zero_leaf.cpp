@@ -15,6 +15,17 @@ namespace {
 
 constexpr int kPlacesInLeaf = 5;  // that place_in_leaf knows
 
+std::string_view name_of(const Parameter& p) {
+  const std::string_view path = p.module;
+  return path.substr(path.rfind('.') + 1);
+}
+
+// Whether an activation, a module without parameters, lies between these (transformers' ACT2FN makes modules).
+bool activates_between(const Parameter& p, const Parameter& other) {
+  const std::string_view a = name_of(p), b = name_of(other);
+  return (a == "gate_proj" && b == "up_proj") || (a == "fc1" && b == "fc2");
+}
+
 }  // namespace
 
 bool has_leaf_modules(std::string_view model_type) {
@@ -117,6 +128,10 @@ void ZeroGather::open_containers(std::size_t module, std::size_t from) {
   if (job_.has_adapter() && from != kNone && shares(module, from, size) && size > 0) {
     const Parameter& last = first_of(from);
     ahead_ += (forward ? p.is_adapter && !last.is_adapter : !p.is_adapter && last.is_adapter) ? 1 : 0;
+  }
+  if (from != kNone && shares(module, from, 0)) {
+    const Parameter& last = first_of(from);
+    ahead_ += activates_between(p, last) || activates_between(last, p) ? 1 : 0;
   }
 }
 
