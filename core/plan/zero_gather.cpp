@@ -297,6 +297,7 @@ void ZeroGather::trace_backward(std::size_t begin, std::size_t end) {
   for (std::size_t i = begin; runs && i < end; ++i) {
     add_event(i, !begun || i + 1 < end, i == begin ? kNone : i - 1);
     events_.back().again = job_.use_reentrant;
+    events_.back().owned = begun && how_.zero.keeps_frozen;
   }
   std::size_t recomputed = begun && how_.zero.keeps_frozen ? events_.size() - first : 0;
   for (std::size_t i = begun ? end - 1 : end; i > begin; --i) {
@@ -800,6 +801,7 @@ void ZeroGather::release() {
   }
   for (std::size_t i = 0; i < event.parameters.size(); ++i) {
     Part& part = part_of(event.parameters[i]);
+    if (event.owned && !part.trained) continue;  // __release_param: another module wants it
     if (event.goes[i] && !part.persists && !part.kept && part.whole.defined()) let_go(part, event.graph);
   }
 }

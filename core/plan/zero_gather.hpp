@@ -88,6 +88,7 @@ class ZeroGather : public Sharded {
     bool leaf = false;       // a leaf module's
     bool stays = false;      // it has not ended as the next one begins
     bool again = false;      // a layer that a re-entrant checkpoint runs once more
+    bool owned = false;      // what is frozen belongs to the module whose backward has begun: see let_recomputed_go
     bool ends_late = false;  // a lookup's backward: its ids have no gradient that would tell of its end
     bool frees = false;      // what was left to the stack is let go before it
     std::size_t drops = 0;   // events before it that recomputed: what is frozen of theirs goes
