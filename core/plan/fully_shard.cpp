@@ -603,11 +603,14 @@ void FullyShard::backward_uses(std::int32_t parameter) {
 }
 
 // The same of a head that is not trained.
-void FullyShard::backward_reads(std::int32_t storage) {
-  if (!apart_ || !accelerate_) return;
+Tensor FullyShard::backward_reads(std::int32_t storage) {
+  if (!apart_ || !accelerate_) return {};
   for (const std::int32_t p : tail().parameters) {
-    if (tape_.parameters()[static_cast<std::size_t>(p)].storage == storage) return pre_backward(tail());
+    if (tape_.parameters()[static_cast<std::size_t>(p)].storage != storage) continue;
+    pre_backward(tail());
+    break;
   }
+  return {};
 }
 
 // _fsdp_state.py _register_pre_backward_hook: on whatever requires a gradient of what the table's module returned. What

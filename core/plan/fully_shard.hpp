@@ -62,7 +62,7 @@ class FullyShard : public Sharded {
   void ran_again(std::int16_t instance) override;
   void backward_leaves(std::int16_t instance) override;
   void backward_uses(std::int32_t parameter) override;
-  void backward_reads(std::int32_t storage) override;
+  Tensor backward_reads(std::int32_t storage) override;
   void backward_returns(std::int32_t parameter) override;
   void take_gradient(std::int32_t parameter, Tensor grad) override;
   void after_backward() override;

@@ -46,11 +46,12 @@ ZeroSizes sizes_of(const Architecture& architecture, TrainingJob job, bool refer
 }
 
 // Whether a product takes experts' stacked weights as they lie, and so saves the parameter itself: transformers 5.12
-// models/gpt_oss/modeling_gpt_oss.py: use_experts_implementation(is_transposed=True), by grouped_mm;
+// models/gpt_oss/modeling_gpt_oss.py, 5.18 models/aria: use_experts_implementation(is_transposed=True), by grouped_mm;
 // models/llama4/modeling_llama4.py: Llama4TextExperts.forward, by bmm.
 bool multiplies_as_they_lie(const Architecture& architecture, const TrainingJob& job) {
   const std::string_view type = architecture.model_type;
-  if (type == "gpt_oss") return job.experts == ExpertsKernel::kGroupedMm;
+  const bool aria = type == "aria" && job.framework.at_least(5, 18);
+  if (type == "gpt_oss" || aria) return job.experts == ExpertsKernel::kGroupedMm;
   return (type == "llama4" || type == "llama4_text") && !is_stood_for(job.framework);
 }
 
@@ -296,6 +297,7 @@ void ZeroGather::trace_backward(std::size_t begin, std::size_t end) {
   for (std::size_t i = begin; runs && i < end; ++i) {
     add_event(i, !begun || i + 1 < end, i == begin ? kNone : i - 1);
     events_.back().again = job_.use_reentrant;
+    events_.back().owned = begun && how_.zero.keeps_frozen;
   }
   std::size_t recomputed = begun && how_.zero.keeps_frozen ? events_.size() - first : 0;
   for (std::size_t i = begun ? end - 1 : end; i > begin; --i) {
@@ -439,9 +441,14 @@ void ZeroGather::before_backward() {
   if (reads_head_ && !blind_ && known_ == Known::kStep && !tape_.stopped()) run_up_to(forward_end_ + 1);
 }
 
-void ZeroGather::backward_reads(std::int32_t storage) {
+// A frozen weight's view goes with the one product that saved it (torch/csrc/autograd/engine.cpp: evaluate_function);
+// a trained one's with its gradient: see take_gradient.
+Tensor ZeroGather::backward_reads(std::int32_t storage) {
   const std::int32_t parameter = parameter_of(storage);
-  if (parameter >= 0) fetch(parameter);
+  if (parameter < 0) return {};
+  fetch(parameter);
+  Part& part = part_of(parameter);
+  return part.trained || job_.experts == ExpertsKernel::kEager ? Tensor() : std::move(part.saved);
 }
 
 Tensor ZeroGather::gathered(std::int32_t storage) {
@@ -794,6 +801,7 @@ void ZeroGather::release() {
   }
   for (std::size_t i = 0; i < event.parameters.size(); ++i) {
     Part& part = part_of(event.parameters[i]);
+    if (event.owned && !part.trained) continue;  // __release_param: another module wants it
     if (event.goes[i] && !part.persists && !part.kept && part.whole.defined()) let_go(part, event.graph);
   }
 }

@@ -50,7 +50,7 @@ class ZeroGather : public Sharded {
   void begin_token() override;
   void end_token() override;
   void backward_uses(std::int32_t parameter) override;
-  void backward_reads(std::int32_t storage) override;
+  Tensor backward_reads(std::int32_t storage) override;
   Tensor gathered(std::int32_t storage) override;
   /// runtime/zero/linear.py LinearFunctionForZeroStage3, which takes F.linear's place (memory_efficient_linear).
   bool linear_keeps_input() const override { return true; }
@@ -88,6 +88,7 @@ class ZeroGather : public Sharded {
     bool leaf = false;       // a leaf module's
     bool stays = false;      // it has not ended as the next one begins
     bool again = false;      // a layer that a re-entrant checkpoint runs once more
+    bool owned = false;      // what is frozen belongs to the module whose backward has begun: see let_recomputed_go
     bool ends_late = false;  // a lookup's backward: its ids have no gradient that would tell of its end
     bool frees = false;      // what was left to the stack is let go before it
     std::size_t drops = 0;   // events before it that recomputed: what is frozen of theirs goes

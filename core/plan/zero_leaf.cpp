@@ -15,6 +15,17 @@ namespace {
 
 constexpr int kPlacesInLeaf = 5;  // that place_in_leaf knows
 
+std::string_view name_of(const Parameter& p) {
+  const std::string_view path = p.module;
+  return path.substr(path.rfind('.') + 1);
+}
+
+// Whether an activation, a module without parameters, lies between these (transformers' ACT2FN makes modules).
+bool activates_between(const Parameter& p, const Parameter& other) {
+  const std::string_view a = name_of(p), b = name_of(other);
+  return (a == "gate_proj" && b == "up_proj") || (a == "fc1" && b == "fc2");
+}
+
 }  // namespace
 
 bool has_leaf_modules(std::string_view model_type) {
@@ -81,7 +92,7 @@ void ZeroGather::open_containers(std::size_t module, std::size_t from) {
   const Parameter& p = first_of(module);
   if (instances_[module] < 0) {
     // PeftModel, LoraModel and the model with a head before the first and the last of all; the model without, too.
-    const Count around = job_.has_adapter() ? 3 : 1;
+    const Count around = job_.has_adapter() && !reference_ ? 3 : 1;
     if (module == 0)
       ahead_ += around + 1;
     else
@@ -117,6 +128,10 @@ void ZeroGather::open_containers(std::size_t module, std::size_t from) {
   if (job_.has_adapter() && from != kNone && shares(module, from, size) && size > 0) {
     const Parameter& last = first_of(from);
     ahead_ += (forward ? p.is_adapter && !last.is_adapter : !p.is_adapter && last.is_adapter) ? 1 : 0;
+  }
+  if (from != kNone && shares(module, from, 0)) {
+    const Parameter& last = first_of(from);
+    ahead_ += activates_between(p, last) || activates_between(last, p) ? 1 : 0;
   }
 }
 

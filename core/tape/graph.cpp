@@ -230,9 +230,10 @@ void Graph::compact(std::size_t end) {
   if (kept == end) frames_.clear();
 }
 
-// Which parameters the node's rule works on, or that it works on none.
-void Graph::announce(const Node& node) {
+// Which parameters the node's rule works on, or that it works on none. What goes with the rule is handed back.
+Tensor Graph::announce(const Node& node) {
   bool works = false;
+  Tensor last;
   for (const Edge& edge : node.inputs) {
     if (edge.parameter < 0) continue;
     works = true;
@@ -245,9 +246,10 @@ void Graph::announce(const Node& node) {
     const Site& site = tape_.sites()[static_cast<std::size_t>(storage.site)];
     if (site.category != Category::kWeights) continue;  // a parameter, or a view of one
     works = true;
-    tape_.placement()->backward_reads(tensor.storage());
+    last = tape_.placement()->backward_reads(tensor.storage());
   }
   if (!works) tape_.placement()->backward_uses(-1);
+  return last;
 }
 
 void Graph::execute(Node& node, Pass pass) {
@@ -271,7 +273,8 @@ void Graph::execute(Node& node, Pass pass) {
     saved.slot = -1;
   }
   tape_.go_to_card(node.card);
-  if (tape_.placement() != nullptr) announce(node);
+  Tensor last;
+  if (tape_.placement() != nullptr) last = announce(node);
   node.grads.grow_to(static_cast<std::size_t>(node.output_count));
   Few<Tensor, 4> results;
   results.grow_to(node.inputs.size());
@@ -285,6 +288,7 @@ void Graph::execute(Node& node, Pass pass) {
   for (Saved& saved : node.saved) {
     if (saved.frame != nullptr) saved.tensor.reset();
   }
+  last.reset();
   // engine.cpp validate_outputs: gradients take the shape and dtype of the input.
   for (std::size_t i = 0; i < results.size(); ++i) {
     Tensor& r = results[i];

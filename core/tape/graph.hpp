@@ -190,7 +190,7 @@ class Graph {
     Few<Tensor, 1> grads;
   };
 
-  void announce(const Node& node);
+  Tensor announce(const Node& node);
   void execute(Node& node, Pass pass = Pass::kBoth);
   bool is_aside(const Edge& edge) const;
   void run_aside(const Node& node);

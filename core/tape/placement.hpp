@@ -55,9 +55,9 @@ class Placement {
   virtual void ran_again(std::int16_t /*instance*/) {}
   virtual void backward_leaves(std::int16_t /*instance*/) {}
   /// The rule of an operation on a trained parameter is about to run (−1: on no parameter); of one that has saved a
-  /// parameter's storage.
+  /// parameter's storage: what of it the rule alone still holds.
   virtual void backward_uses(std::int32_t /*parameter*/) {}
-  virtual void backward_reads(std::int32_t /*storage*/) {}
+  virtual Tensor backward_reads(std::int32_t /*storage*/) { return {}; }
   /// The gradient of what the module of a frozen parameter returned is there, which a hook has asked for.
   virtual void backward_returns(std::int32_t /*parameter*/) {}
   /// What a view of such a parameter keeps, where each gathering of it is a storage of its own.
