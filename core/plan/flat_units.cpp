@@ -481,7 +481,14 @@ void FlatUnits::post_backward(Unit& unit) {
     return;
   }
   const Scope in(tape_, "whole gradient", kPostBackward);
+  std::vector<Tensor> zeros;  // split_with_sizes_backward: for what got none, of a tower without pictures
+  for (const std::int32_t p : unit.parameters) {
+    if (came(p)) continue;
+    zeros.push_back(
+        tape_.allocate(elements(tape_.parameters()[static_cast<std::size_t>(p)].elements()), unit.computes, "zeros"));
+  }
   const Tensor put_together = tape_.allocate(elements(unit.whole), unit.computes, "cat");  // the hook's input: it stays
+  zeros.clear();
   Tensor grad = put_together;
   tape_.set_category(grad, Category::kGradients);
   for (const std::int32_t p : unit.parameters) gradient_of(p).reset();
