@@ -210,10 +210,9 @@ Tensor queries(Net& net, const Tensor& x, Tensor& narrow_queries) {
 
 Tensor index_products(Net& net, const Tensor& q, const Tensor& keys) {
   const Dim heads = q.dim(2), width = q.dim(3), n = keys.dim(1);
-  Tensor left = to(q, Dtype::kFp32);
-  Tensor right = to(transpose(keys, -1, -2), Dtype::kFp32);
-  left = lower_precision(std::move(left));
-  right = lower_precision(std::move(right));
+  // matmul's caller holds its arguments until it returns.
+  const Tensor wide_queries = to(q, Dtype::kFp32), wide_keys = to(transpose(keys, -1, -2), Dtype::kFp32);
+  Tensor left = lower_precision(wide_queries), right = lower_precision(wide_keys);
   // matmul broadcasts the keys over the queries' places: a copy of them for each place where the batch has rows.
   right = reshape(expand(unsqueeze(std::move(right), 1), Shape{net.B, net.S, width, n}), Shape{net.T, width, n});
   left = reshape(std::move(left), Shape{net.T, heads, width});

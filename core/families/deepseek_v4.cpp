@@ -132,9 +132,10 @@ std::uint8_t kind_of(const Net& net) {
   return net.arch.layer_kinds[static_cast<std::size_t>(net.layer_index)];
 }
 
-// The model makes a cache whether it is asked for one or not, and keeps it until its forward returns; checkpointed
-// layers are not handed it (modeling_layers.py GradientCheckpointingLayer).
+// Until transformers 5.13 the model makes a cache whether it is asked for one or not, and keeps it until its forward
+// returns; checkpointed layers are not handed it (modeling_layers.py GradientCheckpointingLayer).
 bool caches(const Net& net) {
+  if (net.job.framework.at_least(5, 14)) return net.kv_cache() != nullptr;
   return net.evaluates || !checkpointed(net.job, net.layer_index);
 }
 
@@ -148,7 +149,12 @@ void keep(Net& net, Tensor entry) {
 Tensor norm(Net& net, const char* name, Tensor x_in) {
   Scope in(net.tape, name, kNorm);
   Tensor weight = net.fp32_parameter(name, "weight", Shape{x_in.dim(-1)}, true);
-  return normed_by(std::move(weight), std::move(x_in));
+  if (!net.job.framework.at_least(5, 20)) return normed_by(std::move(weight), std::move(x_in));
+  const Dtype dtype = x_in.dtype();  // since then it is narrowed at the end, behind the weight
+  Tensor h = to(std::move(x_in), Dtype::kFp32);
+  MeanSquare square = mean_square(h);
+  h = mul(std::move(h), std::move(square.root));
+  return to(mul(std::move(weight), std::move(h)), dtype);
 }
 
 Tensor bare_norm(Net& net, const char* name, Tensor x_in) {
@@ -218,8 +224,11 @@ struct Windows {
   Tensor keys, gates;
 };
 
+/// What a forward keeps by name until it returns.
+using Locals = std::vector<Tensor>;
+
 // softmax over a stretch's tokens, the weighted sum, its norm and its turn: [B, n, width] fp32.
-Tensor pool(Net& net, const CompressorNames& names, const Windows& of) {
+Tensor pool(Net& net, const CompressorNames& names, const Windows& of, Locals& locals) {
   Tensor compressed;
   {
     Tensor weights = to(softmax(of.gates, Dtype::kFp32), of.keys.dtype());
@@ -228,6 +237,7 @@ Tensor pool(Net& net, const CompressorNames& names, const Windows& of) {
   }
   compressed = norm(net, names.norm, std::move(compressed));
   const HalfTables by = tables(net, net.B, compressed.dim(1), compressed.dtype());
+  locals.insert(locals.end(), {of.keys, of.gates, by.cos, by.sin});
   const Shape shape = compressed.shape();
   return view(turn(net, unsqueeze(std::move(compressed), 1), by), shape);
 }
@@ -256,7 +266,8 @@ Windows overlapped(Net& net, const Windows& of, Dim width, Count tokens) {
 }
 
 // A compressor's forward up to its keys: [B, n, width].
-Tensor compress(Net& net, const CompressorNames& names, const Tensor& x, Dim width, Count tokens, bool overlaps) {
+Tensor compress(Net& net, const CompressorNames& names, const Tensor& x, Dim width, Count tokens, bool overlaps,
+                Locals& locals) {
   const Dim columns(overlaps ? 2 * width.n() : width.n());
   const Tensor kv = net.wide_linear(names.kv, x, columns);
   const Tensor gate = net.wide_linear(names.gate, x, columns);
@@ -275,13 +286,9 @@ Tensor compress(Net& net, const CompressorNames& names, const Tensor& x, Dim wid
   Windows windows;
   windows.keys = view(narrow(kv, 1, 0, usable), shape);
   windows.gates = add(view(narrow(gate, 1, 0, usable), shape), bias);
-  Tensor compressed;
-  if (overlaps) {
-    const Windows wide = overlapped(net, windows, width, tokens);
-    compressed = pool(net, names, wide);
-  } else {
-    compressed = pool(net, names, windows);
-  }
+  locals = {kv, gate, windows.gates};
+  if (overlaps) windows = overlapped(net, windows, width, tokens);
+  Tensor compressed = pool(net, names, windows, locals);
   if (caches(net)) keep(net, compressed);
   return compressed;
 }
@@ -316,7 +323,8 @@ Tensor chosen(Net& net, const Tensor& x, const Tensor& q_residual) {
   const LatentAttention& a = net.arch.latent;
   const Dim heads(a.index_heads), width(a.index_dim);
   table_buffers(net);
-  const Tensor keys = compress(net, kInner, x, width, net.arch.compressed.few, true);
+  Locals locals;
+  const Tensor keys = compress(net, kInner, x, width, net.arch.compressed.few, true, locals);
   const HalfTables by = tables(net, Dim(1), net.S, x.dtype());
   Tensor q = net.linear("self_attn.compressor.indexer.q_b_proj", q_residual, Dim(a.index_heads * a.index_dim));
   q = split_heads(net, std::move(q), heads, width);
@@ -340,7 +348,8 @@ Compressed compress_many(Net& net, const Tensor& x) {
   Scope in(net.tape, "self_attn.compressor", kMany);
   table_buffers(net);
   Compressed made;
-  made.keys = unsqueeze(compress(net, kOuter, x, net.hd, net.arch.compressed.many, false), 1);
+  Locals locals;
+  made.keys = unsqueeze(compress(net, kOuter, x, net.hd, net.arch.compressed.many, false, locals), 1);
   const Dim n = made.keys.dim(2);
   if (n.n() == 0) return made;
   const Tensor later = later_stretches(net, n);
@@ -354,7 +363,8 @@ Compressed compress_few(Net& net, const Tensor& x, const Tensor& q_residual) {
   Tape& t = net.tape;
   table_buffers(net);
   Compressed made;
-  made.keys = unsqueeze(compress(net, kOuter, x, net.hd, net.arch.compressed.few, true), 1);
+  Locals locals;
+  made.keys = unsqueeze(compress(net, kOuter, x, net.hd, net.arch.compressed.few, true, locals), 1);
   const Tensor best = chosen(net, x, q_residual);
   const Dim n = made.keys.dim(2);
   const Tensor valid = t.allocate(best.shape(), Dtype::kBool, "ge");

@@ -90,8 +90,8 @@ void inputs(Net& net) {
   if (net.job.images_per_sample == 0) return;
   const Architecture& sam = net.arch.parts[kSam];
   const Dim large(sam.image_size), channels(sam.num_channels);
-  net.more_inputs.push_back(net.tape.allocate(Shape{Dim(picture_count(net)), channels, large, large},
-                                              net.weight_dtype(4), "high_res_pixel_values"));
+  const Shape shape{Dim(picture_count(net)), channels, large, large};
+  net.more_inputs.push_back(given_pixels(net, shape, "high_res_pixel_values"));
 }
 
 // get_rel_pos: the table stretched to what the places need, as a rule its own length, and a row for each pair of them.

@@ -6,6 +6,7 @@
 #include "core/families/family.hpp"
 #include "core/families/gemma4.hpp"
 #include "core/families/towers.hpp"
+#include "core/job/mixed_precision.hpp"
 #include "core/tape/routing_ops.hpp"
 
 namespace tidemark {
@@ -212,7 +213,15 @@ void patch_inputs(Net& net, Count rows, Count side) {
   text_inputs(net);
   if (net.job.images_per_sample == 0) return;
   const Dim pictures(picture_count(net));
-  net.pixel_values = net.tape.allocate(Shape{pictures, Dim(rows), Dim(3 * side * side)}, Dtype::kFp32, "pixel_values");
+  const Shape shape{pictures, Dim(rows), Dim(3 * side * side)};
+  net.pixel_values = net.tape.allocate(shape, Dtype::kFp32, "pixel_values");
+  // FSDP casts what its root is given (cast_forward_inputs of 1's MixedPrecision and 2's MixedPrecisionPolicy).
+  const DataParallel& how = net.job.data_parallel;
+  const bool casts = how.is_sharded() && is_fsdp(how.sharding);
+  if (const auto gathered = mixed_precision(net.job).gathered; casts && gathered && *gathered != Dtype::kFp32) {
+    net.more_inputs.push_back(std::move(net.pixel_values));
+    net.pixel_values = net.tape.allocate(shape, *gathered, "_to_copy");
+  }
   integer_input(net, Shape{pictures, Dim(rows), Dim(2)}, "image_position_ids");
   integer_input(net, Shape{net.B, net.S}, "mm_token_type_ids");
 }

@@ -115,8 +115,8 @@ Tensor tower_block(Net& net, Tensor hidden, bool has_gates) {
   if (has_gates) h = gated(net, "", "gate_attn", std::move(h));
   h = add(residual, std::move(h));
   residual = h;
-  h = net.layer_norm("post_attention_layernorm", std::move(h));
-  h = activate(net.arch.activation, net.linear("mlp.fc1", std::move(h), net.F, true));
+  const Tensor normed = net.layer_norm("post_attention_layernorm", std::move(h));
+  h = activate(net.arch.activation, net.linear("mlp.fc1", normed, net.F, true));
   h = net.linear("mlp.fc2", std::move(h), net.H, true);
   if (has_gates) h = gated(net, "", "gate_ffn", std::move(h));
   return add(std::move(residual), std::move(h));
@@ -176,8 +176,8 @@ Tensor tower(Net& whole) {
     pixels = net.tape.allocate(Shape{all, Dim(a.num_channels), Dim(a.image_size), Dim(a.image_size)},
                                net.weight_dtype(4), "pixel_values");
   }
-  Tensor h = patch_embedding(net, "vision_model.patch_embedding", std::move(pixels), false);
-  h = reshape(std::move(h), Shape{n, tiles, Dim(patches.n() - 1), net.H});
+  const Tensor patch_embeds = patch_embedding(net, "vision_model.patch_embedding", std::move(pixels), false);
+  Tensor h = reshape(patch_embeds, Shape{n, tiles, Dim(patches.n() - 1), net.H});
   h = with_tiles(net, "vision_model.pre_tile_positional_embedding",
                  "vision_model.pre_tile_positional_embedding.embedding", std::move(h), ids);
   h = view(std::move(h), Shape{all, Dim(patches.n() - 1), net.H});

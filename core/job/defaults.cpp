@@ -370,6 +370,10 @@ bool wraps_no_layers(const Architecture& architecture, const TrainingJob& job) {
 
 Count unwrapped_layers(const Architecture& architecture, const TrainingJob& job) {
   if (wraps_no_layers(architecture, job)) return std::numeric_limits<Count>::max();
+  // A wave's convolutions, which run ahead, are none of the layers that a class or a user names.
+  const DataParallel& how = job.data_parallel;
+  const bool over_wave = !architecture.conv_kernels.empty() && !architecture.conv_strides.empty();
+  if (over_wave && how.is_sharded() && is_fsdp(how.sharding)) return static_cast<Count>(architecture.conv_dims.size());
   if (architecture.parts.empty() || !is_divided_by_accelerate(job)) return 0;
   if (architecture.facts.no_split != NoSplit::kNotTower) return 0;
   Count layers = 0;

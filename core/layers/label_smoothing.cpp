@@ -15,15 +15,21 @@ Tensor labels_like(Net& net, const Shape& logits) {
   return net.tape.allocate(shape, Dtype::kInt64, "labels");
 }
 
+// compute_loss asks by the name of the class, before which fully_shard puts "FSDP"; of PEFT's it is the class inside
+// (PyTorch 2.14 _fully_shard.py: _apply_to_module; accelerate 1.15 utils/other.py: extract_model_from_parallel).
+bool is_named_causal(const Net& net) {
+  const bool is_renamed = net.job.data_parallel.sharding == Sharding::kFsdp2 && !net.job.has_adapter();
+  return net.arch.head == Head::kCausalLm && !is_renamed;
+}
+
 }  // namespace
 
-// Names last until it returns: the shifted copy, the negated logarithms. A causal model's labels are shifted here, as
-// compute_loss asks by the name of its class.
+// Names last until it returns: the shifted copy, the negated logarithms. A causal model's labels are shifted here.
 Tensor label_smoothed_loss(Net& net, const Outputs& outputs) {
   Scope in(net.tape, "loss", kSmoother);
   Tensor logits = logits_outside(outputs.rest.front());
   Tensor labels;
-  if (net.arch.head == Head::kCausalLm) {
+  if (is_named_causal(net)) {
     logits = contiguous(narrow(logits, 1, 0, Dim(logits.size(1) - 1, Symbol::kSequence)));
     labels = labels_like(net, logits.shape());
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/job/defaults.hpp"
 #include "core/plan/zero_rollout.hpp"
 
 namespace tidemark {
@@ -32,6 +33,7 @@ FlatUnits::FlatUnits(Tape& tape, const Architecture& architecture, const Trainin
       how_(mixed_precision(job)),
       job_(job),
       reference_(reference),
+      root_layers_(static_cast<std::int16_t>(unwrapped_layers(architecture, job))),
       on_host_(job.offload.parameters),
       decoder_(!reference && job.frees_frozen_units_by_inputs() && architecture.num_decoder_layers > 0
                    ? architecture.num_layers
@@ -224,7 +226,7 @@ void FlatUnits::unshard(Unit& unit, bool ahead) {
 void FlatUnits::enter_model() {
   if (generates_ || units_.empty()) return;  // a forward of what lies in the model's unit; nothing is declared yet
   unshard(unit_of(-1));
-  if (fsdp_.forward_prefetch && last_layer() >= 0) unshard(unit_of(0), true);
+  if (fsdp_.forward_prefetch && last_layer() >= root_layers_) unshard(unit_of(root_layers_), true);
 }
 
 bool FlatUnits::trains(std::int16_t instance) const {
@@ -237,6 +239,7 @@ bool FlatUnits::trains(std::int16_t instance) const {
 // divided, as its flat parameter is its part again, and what SHARD_GRAD_OP left whole stays so; original parameters are
 // views of the whole until then (_skipped_use_sharded_views).
 void FlatUnits::enter_layer(std::int16_t instance, bool input_needs_grad) {
+  if (is_in_root(instance)) return;
   Unit& unit = unit_of(instance);
   const bool is_left = !input_needs_grad && tape_.grad_enabled() && !trains(instance);
   if (is_left && fsdp_.keeps_gathered && !fsdp_.use_orig_params && !unit.stays) {
@@ -282,6 +285,7 @@ void FlatUnits::reshard_behind_forward(Unit& unit) {
 }
 
 void FlatUnits::leave_layer(std::int16_t instance) {
+  if (is_in_root(instance)) return;
   let_go();
   reshard_behind_forward(unit_of(instance));
 }
@@ -423,7 +427,7 @@ void FlatUnits::before_backward() {
 }
 
 void FlatUnits::backward_enters(std::int16_t instance) {
-  pre_backward(instance);
+  if (instance < 0 || !is_in_root(instance)) pre_backward(instance);
 }
 
 // The node that splits the flat tensor into parameters runs behind those of the unit. With forward_prefetch it was made
@@ -431,7 +435,7 @@ void FlatUnits::backward_enters(std::int16_t instance) {
 // A unit that is frozen runs no such node: it is let go of by a hook on the gradient of what it was given, behind the
 // one by which the layer in front of it, which gave it that, is called for.
 void FlatUnits::backward_leaves(std::int16_t instance) {
-  if (instance < 0) return;
+  if (is_in_root(instance)) return;
   if (instance > 0 && !unit_of(instance).trained) pre_backward(static_cast<std::int16_t>(instance - 1));
   if (!fsdp_.forward_prefetch || !unit_of(instance).trained) post_backward(instance);
   if (fsdp_.forward_prefetch && instance < last_layer()) post_backward(static_cast<std::int16_t>(instance + 1));
@@ -481,7 +485,14 @@ void FlatUnits::post_backward(Unit& unit) {
     return;
   }
   const Scope in(tape_, "whole gradient", kPostBackward);
+  std::vector<Tensor> zeros;  // split_with_sizes_backward: for what got none, of a tower without pictures
+  for (const std::int32_t p : unit.parameters) {
+    if (came(p)) continue;
+    zeros.push_back(
+        tape_.allocate(elements(tape_.parameters()[static_cast<std::size_t>(p)].elements()), unit.computes, "zeros"));
+  }
   const Tensor put_together = tape_.allocate(elements(unit.whole), unit.computes, "cat");  // the hook's input: it stays
+  zeros.clear();
   Tensor grad = put_together;
   tape_.set_category(grad, Category::kGradients);
   for (const std::int32_t p : unit.parameters) gradient_of(p).reset();

@@ -68,6 +68,8 @@ class FlatUnits : public Sharded {
     bool of_adapter = false;     // PEFT has a module for each of its matrices
   };
 
+  // Whether the root's unit has it.
+  bool is_in_root(std::int16_t instance) const { return instance < root_layers_; }
   // A layer's unit, or the root's (-1): but for what is trained, where that lies in leaves.
   Unit& unit_of(std::int16_t instance) { return units_[static_cast<std::size_t>(instance + 1)]; }
   std::int16_t last_layer() const { return static_cast<std::int16_t>(units_.size() - 2); }
@@ -76,7 +78,9 @@ class FlatUnits : public Sharded {
   void train_together(Unit& unit);
   Dtype own_dtype(const Parameter& p) const;
   // The unit that a parameter of these lies in.
-  Unit& unit_with(std::int32_t at, const Parameter& p) { return at >= 0 ? leaf(at) : unit_of(p.instance); }
+  Unit& unit_with(std::int32_t at, const Parameter& p) {
+    return at >= 0 ? leaf(at) : unit_of(is_in_root(p.instance) ? std::int16_t{-1} : p.instance);
+  }
   // -1 where it lies in no leaf.
   std::int32_t leaf_of(std::int32_t p) const { return leaf_of_[static_cast<std::size_t>(p) - first_]; }
   Unit& leaf(std::int32_t at) { return leaves_[static_cast<std::size_t>(at)]; }
@@ -122,6 +126,7 @@ class FlatUnits : public Sharded {
   MixedPrecision how_;
   const TrainingJob& job_;
   bool reference_;
+  std::int16_t root_layers_;           // the first that the root has
   bool on_host_;                       // CPUOffload(offload_params=True): parts wait there
   Count decoder_;                      // the first layer that is given an encoder's states; 0: none is
   std::size_t first_ = 0;              // parameter of those that are divided here

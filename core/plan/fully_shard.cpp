@@ -639,7 +639,8 @@ void FullyShard::post_backward(Unit& unit) {
     if (job_.tensor.has_dtensors()) lay_out(p);
   }
   reshard(unit);
-  if (!reduced.empty()) reduce(unit, std::move(reduced));
+  if (reduced.empty()) return reducing_.reset();  // of a frozen one, too, the former's buffer is let go of
+  reduce(unit, std::move(reduced));
 }
 
 // _fsdp_param.py _get_grad_inner_tensor: redistributed to the layout of the parameter.
