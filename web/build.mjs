@@ -32,16 +32,16 @@ const dist = join(root, "dist");
 // encoders it took 227; mixtures of experts, models that see, encoder-decoders, speech, layers that keep states, pictures
 // alone, preferences, models divided among GPUs, diffusion, Megatron-Core and traces brought 200 more, which are block programs
 // and config readers; Unsloth's own code, Axolotl's LoRA functions and the encoders beside a denoiser another 12, fifteen model types
-// of the newest releases as many, four more with sound and videos and LoRA under Megatron-Core 6, sixteen encoders, pictures and videos and online DPO 14; of the page a hundred more models are 5. ESM, words for idle options and rerankers took 6 more; BLIP-2, Aria, Swin V2, WavLM, BEiT and Donut 13; nineteen model types of texts, pictures and sounds with DeepSeek-V4 and device_map for all of them 17, twenty-three of transformers 5.24 another 26, fifteen that came behind them 26, and what transformers did otherwise until 5.24 one more without the reader. These bounds keep it from growing unseen; of the page 420
+// of the newest releases as many, four more with sound and videos and LoRA under Megatron-Core 6, sixteen encoders, pictures and videos and online DPO 14; of the page a hundred more models are 5. ESM, words for idle options and rerankers took 6 more; BLIP-2, Aria, Swin V2, WavLM, BEiT and Donut 13; nineteen model types of texts, pictures and sounds with DeepSeek-V4 and device_map for all of them 17, twenty-three of transformers 5.24 another 26, fifteen that came behind them 26, and what transformers did otherwise until 5.24 nine, of which the page carries four. These bounds keep it from growing unseen; of the page 420
 // are aimed at.
 // Of the widget a visitor loads the script with the page, the worker and what it starts from once one comes into view.
-// With the reader of scripts and configurations the page may have 900 by its aim, by `gzip -9`, and has less; that module is held to 309.5. Chinese, the engine's sentences and the titles of all options too, is 28 of it: the page may load nothing,
+// With the reader of scripts and configurations the page may have 900 by its aim, by `gzip -9`, and has three more since what 5.13 to 5.24 changed was told apart; that module is held to 309.5. Chinese, the engine's sentences and the titles of all options too, is 28 of it: the page may load nothing,
 // so every language that it speaks is in it, packed, and unpacked by whom it is for.
 const budgets = {
-  "index.html": 900,
-  "index.html without reader": 701,
+  "index.html": 904,
+  "index.html without reader": 705,
   "reader.wasm": 309.5,
-  "tidemark.wasm + glue": 723,
+  "tidemark.wasm + glue": 731,
   "widget's script": 27,
   "widget's worker": 10,
 };

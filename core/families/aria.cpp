@@ -345,9 +345,14 @@ std::string full_name_of(const Architecture& architecture, std::string_view path
   return name_within_body(architecture, renamed(path, "vision_model.", "vision_tower."), "language_model.");
 }
 
-constexpr ClassFacts kFacts = {
-    .flex_attention = false, .one_experts_form = true, .experts_forms_since = kTopKRelease, .no_split = NoSplit::kAbsentToo,
-    .named_anew_since = 23, .named_anew = NoSplit::kOtherParts, .tiles = true, .full_name = full_name_of};
+constexpr ClassFacts kFacts = {.flex_attention = false,
+                               .one_experts_form = true,
+                               .experts_forms_since = kTopKRelease,
+                               .no_split = NoSplit::kAbsentToo,
+                               .named_anew_since = 23,
+                               .named_anew = NoSplit::kOtherParts,
+                               .tiles = true,
+                               .full_name = full_name_of};
 
 }  // namespace
 

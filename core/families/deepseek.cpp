@@ -548,11 +548,11 @@ Tensor dots1_layer(Net& net, Tensor hidden) {
 void check_router_is_unpacked(const Architecture&, const TrainingJob& job, Issues& issues) {
   if (job.method != Method::kQlora || !job.framework.at_least(5, 0)) return;
   if (job.framework.at_least(5, kRouterRelease)) return;
-  issues.push_back(
-      {"INVALID_VALUE", Severity::kError, "/method",
-       "transformers 5.0 to 5.12 reads the packed weight of DeepSeek-V2's router as a matrix: QLoRA fails with a shape error. "
-       "Use \"lora\".",
-       "lora"});
+  issues.push_back({"INVALID_VALUE", Severity::kError, "/method",
+                    "transformers 5.0 to 5.12 reads the packed weight of DeepSeek-V2's router as a matrix: QLoRA fails "
+                    "with a shape error. "
+                    "Use \"lora\".",
+                    "lora"});
 }
 
 const Program kMistral4Program = {one_stack<llama_embed, mistral4_layer, llama_norm>, llama_head};

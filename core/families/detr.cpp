@@ -317,8 +317,7 @@ Tensor forward(Net& net) {
   decoder.shared.bias = spatial;
   decoder.shared.encoder_states = states;
   const Tensor queries = zeros(t, decoder.shared.condition.shape(), table.dtype(), "zeros_like");
-  decoder.shared.causal_mask =
-      bidirectional_mask(decoder, queries, eager, Dim(net.arch.pictures.tokens), places);
+  decoder.shared.causal_mask = bidirectional_mask(decoder, queries, eager, Dim(net.arch.pictures.tokens), places);
   Tensor hidden = decoder.layers({"model.decoder.layers", decoder.arch.num_layers, decoder_layer}, queries);
   hidden = net.layer_norm("model.decoder.layernorm", std::move(hidden));
   net.leaves.push_back(std::move(states));  // encoder_last_hidden_state

@@ -175,7 +175,7 @@ constexpr HeadForward kHeads[] = {{Head::kMaskedLm, masked_lm},
 const Program kProgram = {one_stack<embed, layer, norm>, lm_head, kHeads};
 
 const Family kRows[] = {
-    {"esm", "Esm", "EsmForMaskedLM", kClasses, read_esm_config, &kProgram, "esm.encoder.layer"},
+    {"esm", "Esm", "EsmForMaskedLM", kClasses, read_esm_config, &kProgram, "esm.encoder.layer", kNamesAbsentToo},
 };
 
 extern const FamilyRows esm_rows;

@@ -244,8 +244,14 @@ const Family kRows[] = {
     {"gemma", "Gemma", "GemmaForCausalLM", kSequenceAndToken, read_gemma_config, &kGemmaProgram},
     {"gemma2", "Gemma2", "Gemma2ForCausalLM", kSequenceAndToken, read_gemma2_config, &kGemma2Program},
     {"vaultgemma", "VaultGemma", "VaultGemmaForCausalLM", kLanguageModelOnly, read_gemma2_config, &kVaultGemmaProgram},
-    {"gemma3_text", "Gemma3", "Gemma3ForCausalLM", kGemma3Classes, read_gemma3_text_config, &kGemma3Program,
-     kModelLayers, {.no_split = NoSplit::kAbsentToo, .named_anew_since = 15}},
+    {"gemma3_text",
+     "Gemma3",
+     "Gemma3ForCausalLM",
+     kGemma3Classes,
+     read_gemma3_text_config,
+     &kGemma3Program,
+     kModelLayers,
+     {.no_split = NoSplit::kAbsentToo, .named_anew_since = 15}},
 };
 
 extern const FamilyRows gemma_rows;

@@ -488,7 +488,8 @@ void check_packed_patches(const TrainingJob& job, Issues& issues) {
   issues.push_back(
       {"INVALID_COMBINATION", Severity::kError, "/adapter/target_modules",
        "Gemma 4 casts patches to the bytes of its packed projection, and under autocast PEFT hands these "
-       "to the adapter, which fails. Set \"freeze_vision\" to true, name \"exclude_modules\", or use \"pure_bf16\"."});
+       "to the adapter, which fails. Set \"freeze_vision\" to true, name \"exclude_modules\", or use \"pure_bf16\".",
+       ""});
 }
 
 // peft 0.18 tuners/lora/model.py _create_new_module: the towers' layers of these names are Gemma4ClippableLinear, which

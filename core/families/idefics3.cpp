@@ -293,12 +293,16 @@ std::string full_name_of(const Architecture& architecture, std::string_view path
   return name_within_body(architecture, path, "text_model.");
 }
 
-constexpr ClassFacts kTwoFacts = {.no_split = NoSplit::kAbsentToo, .named_anew_since = 15, .named_anew = NoSplit::kOtherParts,
+constexpr ClassFacts kTwoFacts = {.no_split = NoSplit::kAbsentToo,
+                                  .named_anew_since = 15,
+                                  .named_anew = NoSplit::kOtherParts,
                                   .divides_tower_layers = true,
                                   .pictures = PictureRule::kLongestSide,
                                   .tiles = true,
                                   .full_name = full_name_of};
-constexpr ClassFacts kFacts = {.no_split = NoSplit::kAbsentToo, .named_anew_since = 15, .named_anew = NoSplit::kOtherParts,
+constexpr ClassFacts kFacts = {.no_split = NoSplit::kAbsentToo,
+                               .named_anew_since = 15,
+                               .named_anew = NoSplit::kOtherParts,
                                .divides_tower_layers = true,
                                .pictures = PictureRule::kFourTiles,
                                .full_name = full_name_of};

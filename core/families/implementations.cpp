@@ -53,7 +53,8 @@ bool take_implementation(TrainingJob& job, Architecture& architecture) {
     architecture.rotary_dim = architecture.rotary_dim_since_18;
   }
   ClassFacts& facts = architecture.facts;
-  if (facts.named_anew_since > 0 && job.framework.at_least(5, facts.named_anew_since)) facts.no_split = facts.named_anew;
+  if (facts.named_anew_since > 0 && job.framework.at_least(5, facts.named_anew_since))
+    facts.no_split = facts.named_anew;
   const DataParallel& data = job.data_parallel;
   // transformers 5.12 models/swin/modeling_swin.py: _no_split_modules, SwinStage.
   if (architecture.model_type == "swin" && data.is_sharded() && data.sharding < Sharding::kZero1) {

@@ -141,7 +141,8 @@ Tensor short_convolution(Net& net, Tensor hidden) {
   return net.linear("conv.out_proj", std::move(y), net.H, bias);
 }
 
-// Lfm2MoeSparseMoeBlock.route_tokens_to_experts, since transformers 5.13 Lfm2MoeTopKRouter: sigmoids, a correction in fp32 for the choice alone.
+// Lfm2MoeSparseMoeBlock.route_tokens_to_experts, since transformers 5.13 Lfm2MoeTopKRouter: sigmoids, a correction in
+// fp32 for the choice alone.
 Routing route(Net& net, const Tensor& hidden) {
   const Experts& e = net.arch.experts;
   Routing r;

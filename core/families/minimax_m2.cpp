@@ -25,9 +25,9 @@ void read_minimax_m2_config(ConfigFields& fields, Architecture& architecture) {
   if (architecture.rotary_dim == architecture.head_dim && turning <= architecture.head_dim) {
     architecture.rotary_dim_since_18 = turning;
   }
-  fields.accept({"attn_type_list", "mlp_intermediate_size", "mtp_transformer_layers", "num_mtp_modules",
-                 "qk_norm_type", "scoring_func", "shared_intermediate_size", "shared_moe_mode", "use_mtp",
-                 "use_qk_norm", "use_routing_bias"});
+  fields.accept({"attn_type_list", "mlp_intermediate_size", "mtp_transformer_layers", "num_mtp_modules", "qk_norm_type",
+                 "scoring_func", "shared_intermediate_size", "shared_moe_mode", "use_mtp", "use_qk_norm",
+                 "use_routing_bias"});
 }
 
 constexpr const char* kLayer =

@@ -338,8 +338,11 @@ constexpr HeadForward kHeads[] = {
 const Program kProgram = {
     .forward = forward, .heads = kHeads, .inputs = inputs, .attention = sdpa_alone_since(16), .check = check};
 
-constexpr ClassFacts kFacts = {
-    .flex_attention = false, .text_input = false, .input_embeddings = false, .no_split = NoSplit::kNone, .named_anew_since = 13};
+constexpr ClassFacts kFacts = {.flex_attention = false,
+                               .text_input = false,
+                               .input_embeddings = false,
+                               .no_split = NoSplit::kNone,
+                               .named_anew_since = 13};
 
 }  // namespace
 

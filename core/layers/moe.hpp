@@ -68,7 +68,8 @@ struct SoftmaxRouter {
 };
 Routing softmax_routing(Net& net, const SoftmaxRouter& router, const Tensor& hidden);
 
-/// hidden x weight^T: an nn.Linear's until transformers 5.`since`, then a parameter of a router that returns its choice.
+/// hidden x weight^T: an nn.Linear's until transformers 5.`since`, then a parameter of a router that returns its
+/// choice.
 Tensor router_logits(Net& net, const char* module, const Tensor& hidden, int since);
 
 /// F.linear(hidden.type(fp32), weight.type(fp32)): `is_linear` where the router is an nn.Linear whose weight is read.

@@ -131,8 +131,9 @@ TEST_CASE("a class that cannot find its input embeddings is no model for acceler
 // transformers 5.12.1: _no_split_modules of Gemma3PreTrainedModel has SiglipEncoderLayer, which no text model has.
 TEST_CASE("classes that transformers names and the model has not are said to need a list of one's own") {
   const auto says = [](const std::string& how) {
-    const Answer answer = ask(R"({"schema": 1, "model": "google/gemma-3-1b-it", "parallelism": {"data": 4, )" + how +
-                              "}, \"method\": \"full\"}");
+    const Answer answer = ask(R"({"schema": 1, "model": "google/gemma-3-1b-it", "framework": {"version": "5.12"},
+                              "parallelism": {"data": 4, )" +
+                              how + "}, \"method\": \"full\"}");
     REQUIRE(answer.estimate);
     bool said = false;
     for (const Issue& issue : answer.issues) {

@@ -119,7 +119,8 @@ void check_named(const Said& class_, int minor) {
   // The first has no towers by its configuration's defaults, and its reader looks at them; of the second the thinker
   // is trained, which has a row of its own.
   // And ViT-MAE names both its embeddings and all of its decoder.
-  if (type == "gemma4" || type == "qwen2_5_omni" || type == "vit_mae") return;
+  // A vision-encoder-decoder has the names of the two models that its configuration tells.
+  if (is_among(type, {"gemma4", "qwen2_5_omni", "vit_mae", "vision-encoder-decoder"})) return;
   CAPTURE(type, minor);
   const NoSplit named = named_as_of(class_.facts(), minor);
   const bool none = class_.list("named").empty() && class_.list("absent").empty();
