@@ -115,7 +115,7 @@ Tensor norm(Net& net, Tensor hidden) {
 
 Tensor head(Net& net, Tensor hidden) {
   Scope in(net.tape, "", kHead);
-  return net.lm_head(net.job.framework.at_least(5, 14) ? "lm_head" : "embed_out", std::move(hidden), net.V);
+  return net.lm_head("embed_out", std::move(hidden), net.V);
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ KNOWN = {
     "core/options/model.cpp": 1,  # the word of a request
     "core/plan/check.cpp": 2,  # who has a base_model_ep_plan
     "core/plan/fully_shard.hpp": 1,  # whose head shares nothing with the table
-    "core/plan/zero_gather.cpp": 5,  # the order in which a mixture's modules run
+    "core/plan/zero_gather.cpp": 6,  # the order in which a mixture's modules run
     "core/plan/zero_leaf.cpp": 3,  # DeepSpeed: leaf modules that transformers names
     "core/report/words.cpp": 1,  # Donut's pages
     "core/step/coverage.cpp": 1,  # sd-scripts' own U-Net
